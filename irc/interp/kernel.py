@@ -277,7 +277,9 @@ def expand(frame: Frame, op: kernel.ExpandOp) -> torch.Tensor:
 
 @interprets(kernel.TransposeOp)
 def transpose(frame: Frame, op: kernel.TransposeOp) -> torch.Tensor:
-    return frame[op.source].t().contiguous()
+    content: torch.Tensor = frame[op.source]
+    groups = content.reshape(content.shape[0], -1, op.together).transpose(0, 1)
+    return groups.reshape(groups.shape[0], -1)
 
 
 @interprets(kernel.ReduceOp)

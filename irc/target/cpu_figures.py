@@ -97,6 +97,8 @@ class CpuFigures(Speeds):
     unpacked_columns: Annotated[int, Figure(
         "columns", "whose sums are computed together then: that many vectors stay in registers "
         "beside those of the rows", least=1, most=16)] = 4
+    matrix_rows: Annotated[int, Figure(
+        "rows", "from which on a factor is packed for registers that hold whole tiles")] = 8
 
 
 __all__ = ["CpuFigures"]

@@ -9,6 +9,7 @@ from irc.codegen.llvm.kernel_writer import (
     FLOATS,
     NARROW_FLOATS,
     REGISTER,
+    WIDTH,
     KernelBody,
     Ref,
     constant_text,
@@ -211,12 +212,15 @@ def scan(body: KernelBody, op: Any) -> None:
 @emits("kernel.transpose")
 def transpose(body: KernelBody, op: Any) -> None:
     shape = shape_of(op.source.type)
-    size = shape.lanes
-    if shape.rows != size or size & (size - 1):
+    size, text = shape.rows, shape.text
+    if shape.lanes != size * op.together or size & (size - 1):
         raise InvalidIR(
             f"a cpu transposes square tiles with a power-of-two size, not {op.source.type}", op=op
         )
     rows = body.rows(op.source)
+    if op.together > 1:
+        text = f"<{size} x i{op.together * WIDTH[shape.element]}>"
+        rows = [body.value(f"bitcast {shape.text} {row} to {text}") for row in rows]
     distance = 1
     while distance < size:
         # Exchange the off-diagonal blocks of this size in each pair of rows of blocks.
@@ -227,10 +231,12 @@ def transpose(body: KernelBody, op: Any) -> None:
         for i in range(size):
             if not i & distance:
                 a, b = rows[i], rows[i + distance]
-                following[i] = body.shuffle(shape.text, a, b, upper)
-                following[i + distance] = body.shuffle(shape.text, a, b, lower)
+                following[i] = body.shuffle(text, a, b, upper)
+                following[i + distance] = body.shuffle(text, a, b, lower)
         rows = following
         distance *= 2
+    if text != shape.text:
+        rows = [body.value(f"bitcast {text} {row} to {shape.text}") for row in rows]
     body[op.transposed] = rows
 
 

@@ -362,7 +362,8 @@ class ExpandOp(Op):
 
 
 class TransposeOp(Op):
-    """Exchanges the two dimensions of a tile (cpu: 16x16 and 8x8 in registers).
+    """Exchanges the two dimensions of a tile (cpu: 16x16 and 8x8 in registers). With `together`,
+    groups of so many elements that lie side by side stay so, and count as one (cpu).
 
     `%w = kernel.transpose %v : (vector<16x16xf32>) -> vector<16x16xf32>`
     """
@@ -370,6 +371,7 @@ class TransposeOp(Op):
     name = "kernel.transpose"
     traits = frozenset({Pure})
     source = operand(VECTOR)
+    together = attribute(A.IntegerAttr, default=1)
     transposed = result(VECTOR)
 
 

@@ -480,8 +480,12 @@ def verify_transpose(op: Any) -> None:
     source, result = op.source.type, op.transposed.type
     if len(source.shape) != 2:
         op.fail(f"exchanges the dimensions of {source}, not of a tile with two")
-    if result is not VectorType(source.shape[::-1], source.element):
-        op.fail(f"gives {result}, not {VectorType(source.shape[::-1], source.element)}")
+    (rows, columns), group = source.shape, op.together
+    if group < 1 or columns % group:
+        op.fail(f"keeps groups of {group} elements, of rows of {columns}")
+    exchanged = VectorType((columns // group, rows * group), source.element)
+    if result is not exchanged:
+        op.fail(f"gives {result}, not {exchanged}")
 
 
 @verifies(ops.ReduceOp)

@@ -24,20 +24,22 @@ TILES = attrs.evolve(
 HERE = "amx-bf16" in TargetFeatures.host().sets
 
 
-def text(rows, inner, columns, entries=MATRIX, panel=32, group=2, left="m, k"):
+def text(rows, inner, columns, entries=MATRIX, panel=32, group=2, left="m, k", plain=False):
     a = f"tensor<[{rows}, {inner}] x bf16, strides [{inner}, 1]>"
     if left == "k, m":
         a = f"tensor<[{inner}, {rows}] x bf16, strides [{rows}, 1]>"
     sizes = [-(-columns // panel), inner // group, panel, group]
     w = f"tensor<{sizes} x bf16, strides {[inner * panel, panel * group, group, 1]}>"
+    place = f"floordiv(n, {panel}), floordiv(k, {group}), mod(n, {panel}), mod(k, {group})"
+    if plain:
+        w, place = f"tensor<[{columns}, {inner}] x bf16, strides [{inner}, 1]>", "n, k"
     y = f"tensor<[{rows}, {columns}] x f32, strides [{columns}, 1]>"
     schedule = f"schedule #loop.schedule<cpu, {entries}>" if entries else ""
     return f"""func.func @main(%a: {a}, %w: {w}) -> {y} attributes {{level = "loop"}} {{
   %y = loop.group (m: {rows}, n: {columns}) {{
   %s = loop.compute par(m: {rows}, n: {columns}) red(k: {inner}) -> reduce(sum, f32) {schedule} {{
     %p = loop.read %a[{left}] : bf16
-    %q = loop.read %w[floordiv(n, {panel}), floordiv(k, {group}), mod(n, {panel}), mod(k, {group})]
-      : bf16
+    %q = loop.read %w[{place}] : bf16
     %p1 = arith.extf %p : bf16 to f32
     %q1 = arith.extf %q : bf16 to f32
     %v = arith.mulf %p1, %q1 : f32
@@ -78,10 +80,12 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("sizes, entries", CASES)
-def test_values(sizes, entries):
+def test_values(sizes, entries, plain):
     panel = 16 if "vectors" in entries else 32
-    program = text(*sizes, f"{MATRIX}{', ' * bool(entries)}{entries}", panel)
+    entries = f"{MATRIX}{', pack_right = true' * plain}{', ' * bool(entries)}{entries}"
+    program = text(*sizes, entries, panel, plain=plain)
     module, before = formed(program), irc.parse(program)
     assert "kernel.dot_rows" in irc.print_op(module)
     a, w = arguments(before)
@@ -102,11 +106,12 @@ def test_a_part_of_a_tile_sets_the_tiles_up_for_itself():
     assert len(loads) == 3 and loads[0] == loads[2] != loads[1]
 
 
-@pytest.mark.parametrize("sizes, chosen", [
-    ((64, 64, 64), True), ((64, 48, 64), False), ((64, 64, 40), False),
+@pytest.mark.parametrize("sizes, plain, chosen", [
+    ((64, 64, 64), False, True), ((64, 48, 64), False, False), ((64, 64, 40), False, False),
+    ((64, 64, 64), True, True), ((4, 64, 256), True, False), ((4, 64, 256), False, True),
 ])  # fmt: skip
-def test_a_target_that_has_them_takes_them(sizes, chosen):
-    program = text(*sizes, entries="")
+def test_a_target_that_has_them_takes_them(sizes, plain, chosen):
+    program = text(*sizes, entries="", plain=plain)
     printed = irc.print_op(formed(program))
     assert ("kernel.dot_rows" in printed) == chosen
     assert "kernel.dot_rows" not in irc.print_op(formed(program, Target(AVX512)))
@@ -118,14 +123,15 @@ def test_a_target_without_them_refuses_the_kernel():
 
 
 REFUSED = [
-    ({"group": 1}, "", "is not in panels with groups of 2 terms"),
+    ({"group": 1}, ", pack_right = false", "is not in panels with groups of 2 terms"),
     ({"left": "k, m"}, "", "has not its terms side by side"),
-    ({}, ", pack_left = true", "are read where they lie"),
-    ({}, ", pack_right = true", "are read where they lie"),
-    ({}, ", block_depth = 32 : i64", "are read where they lie"),
+    ({}, ", pack_left = true", "rows are read where they lie"),
+    ({}, ", pack_right = true", "the factor with the columns has not its terms side by side"),
+    ({"plain": True}, ", pack_right = false", "is not in panels"),
+    ({}, ", block_depth = 32 : i64", "rows are read where they lie"),
     ({}, ", tile_rows = 33 : i64", "up to 32 rows"),
     ({}, ", tile_vectors = 3 : i64", "none of 48"),
-    ({"panel": 16}, ", tile_vectors = 2 : i64", "is not in panels"),
+    ({"panel": 16}, ", tile_vectors = 2 : i64, pack_right = false", "is not in panels"),
 ]
 
 

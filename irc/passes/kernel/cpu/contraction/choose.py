@@ -268,13 +268,7 @@ class _TileChooser:
         have to be packed and has its terms one after the other. Registers hold whole tiles where
         the target has such and factors lie as these take them."""
         left, right = self._sides(own)
-        dot = dot_of_factors(left, right)
-        if (
-            dot is not None and set(dot.sets) <= set(self.target.features.sets)
-            and not misfit(left, right, self.row_run, self.columns, self.depth_run,
-                           self._panel(own, dot))
-            and not any(own.has(key) for key in ("pack_left", "pack_right", "block_depth"))
-        ):  # fmt: skip
+        if any(self._multiplies(own, packed) for packed in (False, True)):
             return "matrix"
         most = self.target.features.unpacked_rows
         few = estimate(self.rows.extent) <= most and own.lanes > 1
@@ -291,6 +285,22 @@ class _TileChooser:
         rows = reads_rows(left, self.row_run, self.depth_run)
         return rows and reads_depth(left, self.rows.name, self.depth_run)
 
+    def _multiplies(self, own: CpuSchedule, packed: bool) -> bool:
+        """Whether the target's registers of whole tiles take the factors, the one with the columns
+        as it lies or packed, where it meets enough rows."""
+        left, right = self._sides(own)
+        dot = dot_of_factors(left, right)
+        if dot is None or not set(dot.sets) <= set(self.target.features.sets):
+            return False
+        if own.has("pack_left") or own.has("block_depth"):
+            return False
+        if (own.has("pack_right") and own.pack_right != packed) or (
+            packed and estimate(self.rows.extent) < self.target.features.matrix_rows
+        ):
+            return False
+        panel = self._panel(own, dot)
+        return not misfit(left, right, self.row_run, self.columns, self.depth_run, panel, packed)
+
     def _panel(self, own: CpuSchedule, dot: Rows) -> int:
         """Columns of a panel for registers that hold whole tiles: two of these side by side."""
         return own.tile_vectors * own.lanes if own.has("tile_vectors") else 2 * dot.tile[1]
@@ -302,7 +312,8 @@ class _TileChooser:
         assert dot is not None
         fill(tile_vectors=self._panel(own, dot) // own.lanes)
         fill(tile_rows=min(2 * dot.tile[0], max(rows, 1)))
-        fill(pack_right=False, pack_left=False, block_depth=0, inner="rows")
+        fill(pack_right=not self._multiplies(own, False))
+        fill(pack_left=False, block_depth=0, inner="rows")
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
         room = self.target.processor.core_bytes // (2 * max(estimate(depth.extent), 1))

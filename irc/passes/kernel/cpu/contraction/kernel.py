@@ -16,7 +16,7 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, Range, ceildiv, dim_product, known_positive, maximum
 from irc.ir.types import TensorType, contiguous_strides, index
-from irc.passes.kernel.cpu.contraction.matrices import check_matrix
+from irc.passes.kernel.cpu.contraction.matrices import check_matrix, pack_groups
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, pack_left, pack_right
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tile import TileWriter
@@ -111,7 +111,8 @@ class _ContractionKernel:
         types = {}
         for name, size in sizes.items():
             shape = (self.grid, size)
-            types[name] = TensorType(shape, tiling.element, contiguous_strides(shape))
+            element = tiling.packed_element if name == RIGHT else tiling.element
+            types[name] = TensorType(shape, element, contiguous_strides(shape))
         return types
 
     def _bind_arguments(self) -> None:
@@ -216,7 +217,8 @@ class _ContractionKernel:
         if self.in_parts:
             depth = self._block(start, own.block_depth, tiling.depth, scope)
         if tiling.right.packed:
-            pack_right(self, scope, columns, depth)
+            pack = pack_groups if own.products == "matrix" else pack_right
+            pack(self, scope, columns, depth)
 
         def body(first: Scalar, _: Sequence[Value]) -> list[Value]:
             inner = scope.child(OUTER)

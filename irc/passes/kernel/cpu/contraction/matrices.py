@@ -1,13 +1,14 @@
 """Sums of products by registers of whole tiles: `products = "matrix"`.
 
 The factor with the rows is read where it lies, its terms side by side; the one with the columns
-lies in panels in which groups of terms of a column are side by side: of bf16, `w[floordiv(n, 32),
-floordiv(k, 2), mod(n, 32), mod(k, 2)]`. The sums of a tile, of all of the depth, go into the room
-of the tile's sums, from where what follows takes them.
+lies, or is packed, in panels in which groups of terms of a column are side by side: of bf16,
+`w[floordiv(n, 32), floordiv(k, 2), mod(n, 32), mod(k, 2)]`. The sums of a tile, of all of the
+depth, go into the room of the tile's sums, from where what follows takes them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from irc.dialects import kernel
@@ -16,20 +17,26 @@ from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import coefficient, substitute, symbol
-from irc.passes.kernel.cpu.contraction.runs import AxisRun
+from irc.ir.types import VectorType
+from irc.passes.kernel.cpu.contraction.packing import RIGHT
+from irc.passes.kernel.cpu.contraction.runs import AxisRun, Stretch
 from irc.passes.kernel.cpu.contraction.tiling import (
     TiledFactor,
     Tiling,
     reads_depth,
     reads_rows,
 )
-from irc.passes.kernel.cpu.emit import Scalar
+from irc.passes.kernel.cpu.emit import Scalar, VectorScope
+from irc.passes.kernel.cpu.place import OUTER
 from irc.passes.kernel.cpu.plan import Axis, lane_stride
 
 if TYPE_CHECKING:
+    from irc.passes.kernel.cpu.contraction.kernel import _ContractionKernel
     from irc.passes.kernel.cpu.contraction.tile import SumTile
 
 _GROUP = "_group"
+SQUARE = 8
+"""Columns, and groups of terms, that are exchanged in registers when they are packed."""
 
 
 def dot_of_factors(left: TiledFactor, right: TiledFactor) -> Rows | None:
@@ -62,8 +69,9 @@ def reads_panels(factor: TiledFactor, columns: str, depth: str, panel: int, grou
 
 
 def misfit(
-    left: TiledFactor, right: TiledFactor, rows: AxisRun, columns: Axis, depths: AxisRun, panel: int
-) -> str:
+    left: TiledFactor, right: TiledFactor, rows: AxisRun, columns: Axis, depths: AxisRun,
+    panel: int, packed: bool,
+) -> str:  # fmt: skip
     """Why two factors are not multiplied by registers of whole tiles; "" where they are."""
     dot = dot_of_factors(left, right)
     if dot is None:
@@ -77,6 +85,9 @@ def misfit(
         return f"a panel has {tile[1]} or {2 * tile[1]} columns, not {panel}"
     if not (reads_rows(left, rows, depths) and reads_depth(left, rows.axis.name, depths)):
         return "the factor with the rows has not its terms side by side"
+    if packed:
+        along = reads_depth(right, columns.name, depths)
+        return "" if along else "the factor with the columns has not its terms side by side"
     if len(depths.parts) > 1 or not reads_panels(right, columns.name, depth.name, panel, dot.group):
         return f"the factor with the columns is not in panels with groups of {dot.group} terms"
     return ""
@@ -85,16 +96,68 @@ def misfit(
 def check_matrix(tiling: Tiling) -> None:
     """Raise InvalidIR for a schedule that doesn't fit the factors."""
     left, right, own = tiling.left, tiling.right, tiling.schedule
-    reason = misfit(left, right, tiling.row_run, tiling.columns, tiling.depth_run, tiling.panel)
-    if left.packed or right.packed or own.block_depth:
-        reason = "its factors are read where they lie, all terms at once (pack_left, pack_right, " \
-                 "block_depth)"  # fmt: skip
+    reason = misfit(left, right, tiling.row_run, tiling.columns, tiling.depth_run, tiling.panel,
+                    right.packed)  # fmt: skip
+    if left.packed or own.block_depth:
+        reason = "the rows are read where they lie, all terms at once (pack_left, block_depth)"
     dot = dot_of_factors(left, right)
     if dot is not None and own.tile_rows > 2 * dot.tile[0]:
         reason = reason or f"a tile has up to {2 * dot.tile[0]} rows (tile_rows)"
     if reason:
         raise InvalidIR(f"it can't be multiplied as matrices (products): {reason}",
                         op=tiling.products.member.compute)  # fmt: skip
+
+
+def pack_groups(
+    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch
+) -> None:
+    """Copy the factor with the columns, whose terms are side by side, into panels."""
+    tiling, emitter = owner.tiling, owner.emitter
+    access, dot = tiling.right.access, dot_of_factors(tiling.left, tiling.right)
+    assert access is not None and access.storage is not None and dot is not None
+    element, group, panel = access.storage.element, dot.group, tiling.panel
+    line, square = emitter.vector_type(element, SQUARE * group), VectorType(
+        (SQUARE, SQUARE * group), element
+    )  # fmt: skip
+    pointer, memory = owner.state.pointers[access.storage.value], owner.memory[RIGHT]
+
+    def lines(column: Scalar, _: Sequence[Value]) -> list[Value]:
+        inner = scope.child(OUTER)
+        starts = []
+        for number in range(SQUARE):
+            inner.names[tiling.columns.name] = emitter.plus(column, number)
+            at = inner.child(OUTER)
+            starts.append(
+                emitter.scalar(substitute(access.expression, {tiling.depth.name: 0}), at)
+            )
+        passed = emitter.minus(column, columns.lower)
+        within = emitter.remainder(passed, panel, True)
+        before = emitter.minus(passed, within)
+        begin = emitter.plus(
+            emitter.times(before, emitter.scalar(owner.depth_block, scope)),
+            emitter.times(within, group),
+        )
+        begin = emitter.plus(scope.names[RIGHT], begin)
+
+        def square_at(term: Scalar, _: Sequence[Value]) -> list[Value]:
+            rows = emitter.filled(0.0, element, square)
+            for number, start in enumerate(starts):
+                loaded = emitter.load(pointer, emitter.plus(start, term), line, None, None)
+                place = emitter.value(number)
+                rows = emitter.add(kernel.InsertOp, (loaded, rows, place), square)
+            together: dict[str, A.Attribute] = {"together": A.IntegerAttr(group)}
+            rows = emitter.add(kernel.TransposeOp, (rows,), square, together)
+            first = emitter.plus(begin, emitter.times(term, panel))
+            for number in range(SQUARE):
+                row = emitter.add(kernel.ExtractOp, (rows, emitter.value(number)), line)
+                target = emitter.plus(first, number * group * panel)
+                emitter.store(row, memory, target, None)
+            return []
+
+        emitter.for_loop(depth.lower, depth.upper, SQUARE * group, (), square_at)
+        return []
+
+    emitter.for_loop(columns.lower, columns.upper, SQUARE, (), lines)
 
 
 def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
@@ -113,4 +176,5 @@ def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
     )  # fmt: skip
 
 
-__all__ = ["check_matrix", "dot_of_factors", "misfit", "multiply", "reads_panels"]
+__all__ = ["check_matrix", "dot_of_factors", "misfit", "multiply", "pack_groups",
+           "reads_panels"]  # fmt: skip

@@ -194,6 +194,15 @@ class Tiling:
         return self.products.contraction.accumulator
 
     @property
+    def packed_element(self) -> Type:
+        """The type of the packed factor with the columns: that of the sums, or its own where
+        registers of whole tiles multiply it."""
+        access = self.right.access
+        if self.schedule.products != "matrix" or access is None or access.storage is None:
+            return self.element
+        return access.storage.element
+
+    @property
     def panel(self) -> int:
         """The columns of a tile."""
         return self.schedule.tile_vectors * self.schedule.lanes
