@@ -26,8 +26,12 @@ KNOWN = {
         "_DEPTH": REACH,
     },
     "passes/graph/attention/recognize.py": {"_DEPTH": REACH},
-    "passes/graph/contractions/measured.py": {"FIRST": REACH, "LARGE": REACH, "LONG": REACH},
-    "passes/graph/contractions/surroundings.py": {"LOOKED_AT": REACH, "MOST_BEHIND": REACH},
+    "passes/graph/contractions/measured.py": {
+        "FIRST": REACH, "GPU_BUILDS, BUILDS, LEAST": REACH, "LARGE": REACH, "LONG": REACH,
+    },
+    "passes/graph/contractions/surroundings.py": {
+        "LOOKED_AT": REACH, "MOST_IN_FRONT, MOST_BEHIND": REACH,
+    },
     "passes/graph/convert_aten/pointwise.py": {"LARGEST_E4M3": FORMAT},
     "passes/graph/convert_aten/support.py": {"LARGEST": FORMAT},
     "passes/graph/functionalize/value_building.py": {"EXACT_OVERLAP_LIMIT": REACH},
@@ -43,7 +47,7 @@ KNOWN = {
     "passes/kernel/gpu/form.py": {"ENDS_ORDER": NAMES},
     "passes/kernel/gpu/odd_rows.py": {"GROUP_BYTES": FORMAT},
     "passes/kernel/gpu/plan.py": {"INDEX_LIMIT": FORMAT},
-    "passes/kernel/tune.py": {"MOST_STEPS": REACH},
+    "passes/kernel/tune.py": {"BUILDS, LEAST": REACH, "MOST_STEPS": REACH},
     "passes/layout/elide_layout_copies.py": {"COPY, READ": NAMES},
     "passes/layout/shared_results.py": {"LIMIT": REACH},
     "passes/loop/elide_rounding.py": {"_MAX_DEPTH": REACH},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irc.analysis.cost import class_of
 from irc.analysis.loop import points
 from irc.dialects import func, loop
@@ -11,7 +13,7 @@ from irc.ir.types import TensorType
 from irc.options.options import DEFAULT, Options
 from irc.options.table import own_backends
 from irc.target import Target, target_of
-from irc.tuning import choose
+from irc.tuning import choose_all
 from irc.tuning.applying import apply
 from irc.tuning.candidates import candidates_for, kind_of
 from irc.tuning.problem import problem_of
@@ -20,6 +22,9 @@ from irc.tuning.problem import problem_of
 REST = "form-kernels,join-launches,bufferize,plan-memory"
 #: How often schedules near the winner are measured, too, with `coordinate_descent_tuning`.
 MOST_STEPS = 4
+BUILDS, LEAST = 32, 3
+"""For a GPU so many candidates are built at a time for all operations of a function, but a few for
+each."""
 
 
 @register_pass
@@ -55,10 +60,33 @@ class Tune(Pass):
             if not isinstance(function, func.FuncOp):
                 continue
             ops = [inner for inner in function.block.ops if self.is_tuned(inner, options, target)]
-            for inner in sorted(ops, key=work_of, reverse=True):
-                if not context.spend("tune", inner):
-                    return
-                self.tune(inner, context)
+            ops = [inner for inner in sorted(ops, key=work_of, reverse=True)
+                   if context.spend("tune", inner)]  # fmt: skip
+            if self.take >= 0:
+                for inner in ops:
+                    candidates = candidates_for(inner)
+                    apply(inner, candidates[min(self.take, len(candidates) - 1)])
+                continue
+            steps = MOST_STEPS if (context.options or DEFAULT).coordinate_descent_tuning else 1
+            while steps and ops:
+                ops, steps = self.better(ops, context), steps - 1
+
+    def better(self, ops: Sequence[Operation], context: PassContext) -> list[Operation]:
+        """Write the fastest candidate of each operation into its schedule; gives those that have
+        another one now."""
+        target = target_of(context)
+        problems = [problem_of(op, target, REST, describe(op)) for op in ops]
+        distinct = len({problem.canonical() for problem in problems}) if target.is_gpu else 1
+        most = max(LEAST, BUILDS // distinct) if target.is_gpu else None
+        every = [candidates_for(op)[:most] for op in ops]
+        asked = list(zip(problems, every, strict=True))
+        changed = []
+        for op, candidates, winner in zip(ops, every, choose_all(asked, context), strict=True):
+            if winner != candidates[0]:
+                apply(op, winner)
+                context.count("tuned")
+                changed.append(op)
+        return changed
 
     def is_tuned(self, op: Operation, options: Options | None, made_for: Target) -> bool:
         """Whether an operation is to be tuned: one with a schedule, of the kinds that the options
@@ -68,22 +96,6 @@ class Tune(Pass):
         is_product = kind_of(op) == "contraction"
         small = points_of(op) < self.least_points
         return not small and (options is None or _asks(options, is_product, made_for.is_gpu))
-
-    def tune(self, op: Operation, context: PassContext) -> None:
-        """Write the fastest candidate into an operation's schedule."""
-        candidates = candidates_for(op)
-        if self.take >= 0:
-            apply(op, candidates[min(self.take, len(candidates) - 1)])
-            return
-        steps = MOST_STEPS if (context.options or DEFAULT).coordinate_descent_tuning else 1
-        while steps and len(candidates) > 1:
-            problem = problem_of(op, target_of(context), REST, describe(op))
-            winner = choose(problem, candidates, context)
-            if winner == candidates[0]:
-                return
-            apply(op, winner)
-            context.count("tuned")
-            candidates, steps = candidates_for(op), steps - 1
 
 
 def _asks(options: Options, is_product: bool, gpu: bool) -> bool:

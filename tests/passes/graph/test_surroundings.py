@@ -8,7 +8,7 @@ from torch.nn import functional
 import irc
 from irc.dialects import graph
 from irc.ir.passes import PassManager
-from irc.passes.graph.contractions.surroundings import is_product, surroundings
+from irc.passes.graph.contractions.surroundings import Surroundings, is_product
 
 
 def around(function, *args):
@@ -17,7 +17,8 @@ def around(function, *args):
     for stage in ("functional", "aten-to-graph"):
         PassManager.parse(stage).run(module)
     calls = [op for op in module.walk() if isinstance(op, graph.CallAten) and is_product(op)]
-    return [[op.name.removeprefix("graph.") for op in surroundings(call)] for call in calls]
+    found = Surroundings(module.lookup("main"))
+    return [[op.name.removeprefix("graph.") for op in found.of(call)] for call in calls]
 
 
 X, W, V = torch.randn(6, 4), torch.randn(8, 4), torch.randn(4, 8)
@@ -27,8 +28,8 @@ def test_what_factors_are_made_of_belongs_to_it_where_nobody_else_reads_it():
     assert around(lambda x, w: torch.sin(x) @ w.mT, X, W) == [["sin", "permute", "call_aten"]]
     both = around(lambda x, w: (torch.sin(x) @ w.mT, torch.sin(x).sum(0)), X, W)
     assert both == [["permute", "call_aten"]]
-    made_by_a_kernel = around(lambda x, w: torch.sin(x.softmax(-1)) @ w.mT, X, W)
-    assert made_by_a_kernel == [["permute", "call_aten"]]
+    (softmax,) = around(lambda x, w: torch.sin(x.softmax(-1)) @ w.mT, X, W)
+    assert softmax.count("reduce") == 2 and softmax[-3:] == ["sin", "permute", "call_aten"]
 
 
 def test_what_becomes_of_the_result_belongs_to_it_up_to_the_next_product():
@@ -41,6 +42,18 @@ def test_what_becomes_of_the_result_belongs_to_it_up_to_the_next_product():
     assert first.count("call_aten") == second.count("call_aten") == 1
     assert "relu" not in second and "add" in second and "moments" in second
     assert second[-1] != "reshape", "views of the result are somebody else's"
+
+
+def test_a_function_of_another_products_elements_is_measured_with_that_one():
+    def attention(x, w, v):
+        return (x @ w.mT).mul(0.5).softmax(-1) @ v.mT
+
+    scores, product = around(attention, X, W, V)
+    assert "mul" in scores and "mul" not in product, "the scores are in memory"
+    assert {"reduce", "exp", "div"} <= {*product}, "a factor may be divided on the way"
+    assert around(lambda x, w, v: torch.relu(x @ w.mT) @ v.mT, X, W, V)[1] == [
+        "permute", "call_aten",
+    ]  # fmt: skip
 
 
 def test_a_value_that_is_not_there_yet_is_not_waited_for():

@@ -29,12 +29,12 @@ def scheduled(function, *args, dynamic=False, target="avx2"):
 def run(module, options=None, take=None, text="tune"):
     asked = []
 
-    def choose(problem, candidates, context):
-        asked.append((problem, candidates))
-        return candidates[take or 0]
+    def choose_all(problems, context):
+        asked.extend(problems)
+        return [candidates[take or 0] for _, candidates in problems]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tune, "choose", choose)
+        patch.setattr(tune, "choose_all", choose_all)
         PassManager.parse(text).run(module, PassContext(options=options))
     return asked
 

@@ -15,7 +15,7 @@ from irc.ir.passes import PassContext, PassManager
 from irc.ir.symbols import dim_product
 from irc.ir.types import TensorType
 from irc.options.options import Options
-from irc.passes.graph.contractions.surroundings import surroundings
+from irc.passes.graph.contractions.surroundings import Surroundings
 from irc.passes.graph.pad_matmul import unpermuted
 from irc.target import Target, target_of
 from irc.tuning import Candidate, Problem, choose_all
@@ -35,6 +35,9 @@ FIRST = 4
 """Of irc's candidates so many come before those that split the depth."""
 LONG = 1024
 """Terms of a sum that is split."""
+GPU_BUILDS, BUILDS, LEAST = 48, 160, 3
+"""Of irc's candidates so many are built for all problems of a function, but a few for each: a
+kernel for a GPU takes a second."""
 LARGE = 16 << 20
 """Elements of a weight that is laid out in one way only while it is measured."""
 
@@ -45,20 +48,35 @@ def fastest(
     """Of each call the library, or irc with entries of a schedule, of which at most `schedules` are
     tried: what takes the least time with what is computed along with it. Raises
     `NoValidChoicesError` where neither can be run."""
-    target = target_of(context)
-    known: dict[str, list[Candidate]] = {}
-    asked: list[tuple[Problem, list[Candidate]]] = []
+    if not calls:
+        return {}
+    target, function = target_of(context), calls[0].parent_op
+    assert isinstance(function, func.FuncOp)
+    surroundings = Surroundings(function)
+    problems: dict[graph.CallAten, tuple[str, Problem]] = {}
     for call in calls:
-        frozen = is_frozen(call, context)
-        problem = product_problem(call, target, context.options if frozen else None)
-        key = problem.canonical()
+        frozen = context.options if is_frozen(call, context) else None
+        problem = product_problem(call, surroundings, target, frozen)
+        problems[call] = problem.canonical(), problem
+    distinct = len({key for key, _ in problems.values()})
+    most = max(LEAST, min(schedules, (GPU_BUILDS if target.is_gpu else BUILDS) // distinct))
+    known: dict[str, list[Candidate]] = {}
+    for call, (key, problem) in problems.items():
         if key not in known:
-            ours = own_candidates(problem, target, schedules)
-            if frozen:
-                ours = [*in_panels(problem, call, target, schedules), *ours[: schedules // 4]]
-            known[key] = [Candidate("onednn" if frozen else "aten"), *ours]
-        asked.append((problem, known[key]))
+            known[key] = candidates_of(call, problem, most, context)
+    asked = [(problem, known[key]) for key, problem in problems.values()]
     return dict(zip(calls, choose_all(asked, context), strict=True))
+
+
+def candidates_of(
+    call: graph.CallAten, problem: Problem, most: int, context: PassContext
+) -> list[Candidate]:
+    """Who may compute a call: the library first, and of irc's at most about so many."""
+    target = target_of(context)
+    ours = own_candidates(problem, target, most)
+    if not is_frozen(call, context):
+        return [Candidate("aten"), *ours]
+    return [Candidate("onednn"), *in_panels(problem, call, target, most), *ours[: most // 4]]
 
 
 def is_frozen(call: graph.CallAten, context: PassContext) -> bool:
@@ -102,7 +120,7 @@ def own_candidates(
     before, _, _ = problem.pipeline.partition(",loop-to-kernel")
     context = PassContext(target=target, explains=False)
     PassManager.parse(f"{before},schedule").run(module, context)
-    entries = [""]
+    entries, known = [""], first.attribute()
     for op in main_of(module).block.ops:
         if isinstance(op, loop.ComputeOp | loop.GroupOp) and kind_of(op) == "contraction":
             place = next((k for k, m in enumerate(members_of(op)) if _multiplies(m)), 0)
@@ -110,9 +128,20 @@ def own_candidates(
             entries += near[:FIRST]
             entries += _splits([*members_of(op), op][place], op, target)
             entries += near[FIRST:]
-    known = first.attribute()
-    return [Candidate.of("irc", merged(known, read_schedule_text(text)) if text else known)
+            known = known or _says_products(op)
+    plain = first.attribute()
+    return [Candidate.of("irc", merged(known, read_schedule_text(text)) if text else plain)
             for text in dict.fromkeys(entries)][:most]  # fmt: skip
+
+
+def _says_products(op: Operation) -> ScheduleAttr | None:
+    """The entry that makes a compute or group for a GPU tiles of products, whatever else it says.
+    """
+    schedule = op.attributes.get("schedule")
+    entry = schedule.entries.get("products") if isinstance(schedule, ScheduleAttr) else None
+    if entry is None or not isinstance(schedule, ScheduleAttr) or not schedule.is_gpu:
+        return None
+    return ScheduleAttr("gpu", A.DictAttr({"products": entry}))
 
 
 def _splits(compute: Operation, outer: Operation, target: Target) -> list[str]:
@@ -135,7 +164,10 @@ def _multiplies(op: Operation) -> bool:
 
 
 def product_problem(
-    call: graph.CallAten, target: Target, frozen: Options | None = None
+    call: graph.CallAten,
+    surroundings: Surroundings,
+    target: Target,
+    frozen: Options | None = None,
 ) -> Problem:
     """A call as what is tuned, with what is computed along with it, and operands in eager's
     strides. frozen: the compile's options where its weight is a constant, which is packed."""
@@ -146,7 +178,7 @@ def product_problem(
     told = "{" + " ".join(f"{name}={value}" for name, value in words.items()) + "}"
     rest += [stage + (told if words else "") for stage in REST[1:]]
     pipeline = ",".join(rest)
-    around = surroundings(call, frozen is not None)
+    around = surroundings.of(call, frozen is not None)
     what = described(call, len(around) - 1)
     return problem_of(call, target, pipeline, what, "graph", around, _strides(call))
 

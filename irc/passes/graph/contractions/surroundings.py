@@ -1,17 +1,18 @@
 """What is measured together with a product: what a compiler would compute in the same kernels.
 
-    surroundings(call)      # operations of the call's block, in order, the call among them
+    Surroundings(function).of(call)     # operations, in order, the call among them
 
-In front of it stands what makes its factors of arrays in memory, element by element, for nobody
-else: a kernel of irc's computes that on the way, a library needs a kernel in front. Behind it
-stands what is done to its result up to the next product or library call: for a kernel of irc's a
-part of the same one. What another product's result becomes is measured with that one.
+In front of it stands what makes its operands for nobody else: element by element, or by sums of
+rows: a kernel of irc's computes the last of it on the way, a library needs a kernel in front. But
+what is done to each element of another product's result is measured with that one. Behind it stands
+what is done to its result up to the next product or library call: for a kernel of irc's a part of
+the same one.
 """
 
 from __future__ import annotations
 
 from irc.analysis.channels_last import CONVOLUTION
-from irc.dialects import graph
+from irc.dialects import func, graph
 from irc.dialects.aten.facts import MATRIX_PRODUCTS
 from irc.dialects.graph.pointwise import PointwiseOp
 from irc.ir import attributes as A
@@ -21,26 +22,70 @@ from irc.ir.traits import ViewLike
 ELEMENTWISE = PointwiseOp, graph.Cast, graph.Select, graph.Bitcast
 SUMMING = graph.Reduce, graph.Moments
 FREE = graph.Full, graph.Iota
-MOST_BEHIND = 40
-"""Operations behind a product that are measured with it: a layer norm and its residual have 20."""
+MOST_IN_FRONT, MOST_BEHIND = 40, 40
+"""Operations that are measured with a product: a layer norm and its residual have 20."""
 LOOKED_AT = 256
 """Operations of the program among which they are looked for."""
 
 
-def surroundings(call: graph.CallAten, frozen: bool = False) -> list[Operation]:
-    """The operations that are measured together with a product, in the program's order. frozen:
-    constants beside the text are among them, as what is computed of them once takes no time."""
-    inside: set[Operation] = {call}
-    for value in call._operands:
-        inside |= _made_of_memory(value) or set()
-    inside |= _behind(call)
-    if frozen:
-        sources = (value.defining_op for op in inside for value in op._operands)
-        inside |= {op for op in sources if isinstance(op, graph.Constant)}
-    block = call.parent
-    assert block is not None
-    places = {op: place for place, op in enumerate(block.ops)}
-    return sorted(inside, key=places.__getitem__)
+class Surroundings:
+    """What stands around the products of a function."""
+
+    def __init__(self, function: func.FuncOp) -> None:
+        ops = list(function.block.ops)
+        self._places = {op: place for place, op in enumerate(ops)}
+        #: What is an element-wise function of a product's results and of memory.
+        self._of_products: set[Operation] = set()
+        #: What depends on sums that kernels of irc's make.
+        self._of_sums: set[Operation] = set()
+        for op in ops:
+            sources = {value.defining_op for value in op._operands}
+            through = isinstance(op, ELEMENTWISE) or ViewLike in op.traits
+            if isinstance(op, SUMMING) or through and sources & self._of_sums:
+                self._of_sums.add(op)
+            elif is_product(op) or through and sources & self._of_products:
+                self._of_products.add(op)
+
+    def of(self, call: graph.CallAten, frozen: bool = False) -> list[Operation]:
+        """The operations that are measured together with a product, in the program's order. frozen:
+        constants beside the text are among them, as what is computed of them once takes no time."""
+        inside: set[Operation] = {call, *self._in_front(call), *_behind(call)}
+        if frozen:
+            sources = (value.defining_op for op in inside for value in op._operands)
+            inside |= {op for op in sources if isinstance(op, graph.Constant)}
+        return sorted(inside, key=self._places.__getitem__)
+
+    def _in_front(self, call: graph.CallAten) -> set[Operation]:
+        inside: set[Operation] = set()
+        waiting = [value.defining_op for value in call._operands]
+        while waiting and len(inside) < MOST_IN_FRONT:
+            op = waiting.pop()
+            if op is not None and op not in inside and self._may_be_in_front(op):
+                inside.add(op)
+                waiting += [value.defining_op for value in op._operands]
+        dropped = True
+        while dropped:
+            last = {op for op in inside if not _is_read_here(op, inside, call)}
+            inside -= last
+            dropped = bool(last)
+        return inside
+
+    def _may_be_in_front(self, op: Operation) -> bool:
+        if isinstance(op, graph.Constant):
+            return not isinstance(op.value, A.ResourceAttr)
+        if isinstance(op, FREE):
+            return not op._operands
+        if op in self._of_products:
+            return False
+        return isinstance(op, ELEMENTWISE + SUMMING) or ViewLike in op.traits
+
+
+def _is_read_here(op: Operation, inside: set[Operation], call: Operation) -> bool:
+    """Whether an operation has readers among those of a product, and no others if it computes
+    anything."""
+    users = [user for value in op.results for user in value.users]
+    here = [user for user in users if user in inside or user is call]
+    return bool(here) and (len(here) == len(users) or not isinstance(op, ELEMENTWISE + SUMMING))
 
 
 def is_product(op: Operation | None) -> bool:
@@ -48,35 +93,6 @@ def is_product(op: Operation | None) -> bool:
     if isinstance(op, graph.CallAten):
         return op.callee in MATRIX_PRODUCTS or op.callee == CONVOLUTION
     return isinstance(op, graph.DotGeneral)
-
-
-def _made_of_memory(value: Value) -> set[Operation] | None:
-    """The operations that make a value of arrays in memory; None where it is made of something
-    else, or something of it is read elsewhere, too."""
-    op = value.defining_op
-    if op is None:
-        return set()
-    if isinstance(op, graph.CallAten):
-        return None if is_product(op) else set()
-    if isinstance(op, graph.Constant):
-        return _constant(op)
-    if isinstance(op, FREE) and not op._operands:
-        return {op}
-    if not isinstance(op, ELEMENTWISE) and ViewLike not in op.traits:
-        return None
-    makers: set[Operation] = {op}
-    for operand in op._operands:
-        inner = _made_of_memory(operand)
-        if inner is None:
-            return None
-        makers |= inner
-    computes = any(isinstance(each, ELEMENTWISE) for each in makers)
-    return None if computes and len(tuple(value.users)) > 1 else makers
-
-
-def _constant(op: graph.Constant) -> set[Operation]:
-    """A constant that stands in the text belongs to the problem, a weight is its argument."""
-    return set() if isinstance(op.value, A.ResourceAttr) else {op}
 
 
 def _behind(call: graph.CallAten) -> set[Operation]:
@@ -148,4 +164,4 @@ def _only_constants(value: Value) -> set[Operation]:
     return {op, *makers} if makers else set()
 
 
-__all__ = ["is_product", "surroundings"]
+__all__ = ["Surroundings", "is_product"]
