@@ -341,7 +341,12 @@ def function_of(op: torch._ops.OpOverload) -> Callable[..., Any]:
     from irc.dialects.aten.own import FUNCTIONS
 
     namespace, name = op._schema.name.split("::")
-    return FUNCTIONS.get(f"{namespace}.{name}.default", op)
+    function = FUNCTIONS.get(f"{namespace}.{name}.default")
+    if function is None:
+        from irc.boundary import cuda_generator
+
+        function = cuda_generator.FUNCTIONS.get(name, op)
+    return function
 
 
 def complex_number(items: tuple[object, ...] | list[object]) -> complex | None:

@@ -24,7 +24,7 @@ from irc.frontend import direct_calls, saved_functions
 from irc.frontend.decompositions import table as D
 from irc.frontend.fx import attention
 from irc.frontend.fx.argument_views import show_arguments
-from irc.frontend.fx.dropouts import skip_dropouts
+from irc.frontend.fx.dropouts import draw_dropouts, skip_dropouts
 from irc.frontend.fx.higher_order import expand_higher_order
 from irc.frontend.fx.mutating_calls import unwrap_mutating_calls
 from irc.frontend.fx.random_states import eager_generators
@@ -245,8 +245,10 @@ def compile_fx(
         options = attrs.evolve(options, freezing=False)
     expand_higher_order(module, D.decompositions())
     writes = unwrap_mutating_calls(module) | take_kernels(module)
-    if stage == "inference" and target.is_gpu:
-        attention.fuse_for(module, options, target)
+    if target.is_gpu:
+        draw_dropouts(module)
+        if stage == "inference":
+            attention.fuse_for(module, options, target)
     saved = saved_outputs(module) if stage == "forward" else frozenset()
     if stage != "backward":
         guard_settings(module, target)

@@ -15,6 +15,7 @@ from irc.interp import core
 from irc.interp.arith import dense_content
 from irc.interp.core import Frame
 from irc.interp.host import fresh, resource
+from irc.interp.math import philox_bits
 from irc.interp.operators import call_operator, results_of
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
@@ -159,6 +160,18 @@ def iota(frame: Frame, op: graph.Iota) -> Tensor:
     shape[op.dim] = sizes[op.dim]
     positions = torch.arange(sizes[op.dim]).to(frame.dtype(type_.element))
     return positions.reshape(shape).expand(sizes).clone()
+
+
+@interprets(graph.Philox)
+def philox(frame: Frame, op: graph.Philox) -> Tensor:
+    place = torch.zeros((), dtype=torch.int64)
+    for size, stride in zip(frame.dims(op.bits.type.shape), frame.dims(op.strides), strict=True):
+        place = place[..., None] + torch.arange(size) * stride
+    turn, lane = place // op.vector, place % op.vector
+    threads = frame.dim(op.threads)
+    state = frame[op.state].to(torch.int64)
+    number = state[1] + op.base + turn // threads * op.numbers + lane
+    return philox_bits(state[0], turn % threads, number)
 
 
 @interprets(graph.Undefined)

@@ -7,9 +7,19 @@ from typing import Any
 
 import torch
 
+from irc.dialects.math.philox import philox_number
 from irc.interp.core import Frame, interprets
 from irc.ir.core import Operation
 from irc.ir.registry import lookup_op
+
+
+def philox_bits(seed: torch.Tensor, sequence: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
+    """`math.philox` on integers as Python has them."""
+    shape = torch.broadcast_shapes(seed.shape, sequence.shape, number.shape)
+    columns = [t.expand(shape).reshape(-1).tolist() for t in (seed, sequence, number)]
+    bits = [philox_number(*numbers) for numbers in zip(*columns, strict=True)]
+    return torch.tensor(bits, dtype=torch.int64).reshape(shape)
+
 
 FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
     "exp": torch.exp, "exp2": torch.exp2, "expm1": torch.expm1,
@@ -24,7 +34,7 @@ FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
     "roundeven": torch.round, "absf": torch.abs, "absi": torch.abs, "copysign": torch.copysign,
     "isnan": torch.isnan, "isinf": torch.isinf, "lgamma": torch.lgamma,
     "digamma": torch.digamma, "nextafter": torch.nextafter,
-    "fma": lambda a, b, c: torch.addcmul(c, a, b),
+    "fma": lambda a, b, c: torch.addcmul(c, a, b), "philox": philox_bits,
 }  # fmt: skip
 
 

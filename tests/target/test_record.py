@@ -208,6 +208,7 @@ EDGES = {
     "codegen/llvm/target.py": "get_process_triple",  # which of LLVM's targets to load
     "runtime/padded_matmul.py": "Target.host get_device_name get_float32_matmul_precision",
     # Whether a graph of library calls is still right.
+    "boundary/cuda_generator.py": "get_device_properties",  # how a kernel of torch's draws there
     "runtime/library_modes.py": "_get_fp32_precision_getter _get_deterministic_algorithms",
     "boundary/cuda_blas_lt.py": "environ",  # torch's own switch of cuBLASLt, in this process
     # Whether the function stands for torch's settings, which it is tested under.

@@ -57,7 +57,7 @@ def _names(base: type[Op], *modules: Any) -> list[str]:
 _ARITHMETIC = [
     *_names(arith._IntegerBinary, arith), *_names(arith._FloatBinary, arith),
     *_names(math._MathUnary, math), *_names(math._MathBinary, math), *_names(math._Test, math),
-    "arith.negf", "math.absi", "math.fma",
+    "arith.negf", "math.absi", "math.fma", "math.philox",
 ]  # fmt: skip
 
 

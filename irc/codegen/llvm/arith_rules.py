@@ -14,6 +14,7 @@ from irc.codegen.llvm.kernel_writer import NARROW_FLOATS, WIDTH
 from irc.codegen.llvm.vector_math import DEFINITIONS, Template
 from irc.codegen.math import conversions
 from irc.codegen.math.code import Code, Lane
+from irc.dialects.math import philox
 from irc.target.cpu import TargetFeatures
 
 Rule = Callable[..., Lane]
@@ -135,6 +136,26 @@ for _name, _predicate in (("minsi", "slt"), ("maxsi", "sgt"), ("minui", "ult"), 
 @_rule("absi")
 def _absi(code: Code, x: Lane) -> Lane:
     return code.select(code.compare("slt", x, 0), 0 - x, x)
+
+
+@_rule("philox")
+def _philox(code: Code, seed: Lane, sequence: Lane, number: Lane) -> Lane:
+    """Ten rounds on the four words of the counter, each an i64 below 2**32."""
+    low = (1 << 32) - 1
+    upper = functools.partial(code.logical_shift_right, right=32)
+    group = code.logical_shift_right(number, 2)
+    words = [group & low, upper(group), sequence & low, upper(sequence)]
+    keys = [seed & low, upper(seed)]
+    for _ in range(philox.ROUNDS):
+        first, second = words[0] * philox.FACTORS[0], words[2] * philox.FACTORS[1]
+        words = [
+            upper(second) ^ words[1] ^ keys[0], second & low,
+            upper(first) ^ words[3] ^ keys[1], first & low,
+        ]  # fmt: skip
+        keys = [(key + step) & low for key, step in zip(keys, philox.STEPS, strict=True)]
+    even = code.equal(number & 1, 0)
+    halves = [code.select(even, *words[k : k + 2]) for k in (0, 2)]
+    return code.select(code.equal(number & 2, 0), *halves)
 
 
 # -- floats

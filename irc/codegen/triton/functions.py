@@ -262,6 +262,20 @@ def _nextafter(element: str) -> list[str]:
     ]
 
 
+def _philox(element: str) -> list[str]:
+    """Triton's own Philox4x32-10 on the four words of the counter; the number's low two bits say
+    which of the four words that it gives."""
+    words = ("a >> 2", "a >> 34", "y", "y >> 32")
+    return [
+        "a = z.to(tl.uint64, bitcast=True)",
+        *[f"c{k} = ({word}).to(tl.uint32)" for k, word in enumerate(words)],
+        "c0, c1, c2, c3 = tl.philox(x, c0, c1, c2, c3)",
+        "first = tl.where((z & 1) == 0, c0, c1)",
+        "second = tl.where((z & 1) == 0, c2, c3)",
+        f"return tl.where((z & 2) == 0, first, second).to({TRITON_NAMES[element]})",
+    ]
+
+
 def _exp_f32() -> list[str]:
     """libdevice's: eight instructions, within 2 ulp, from underflow to overflow.
 
@@ -316,6 +330,7 @@ _WRITTEN = {
     "copysign": ("x, y", _copysign),
     "roundeven": ("x", _roundeven),
     "nextafter": ("x, y", _nextafter),
+    "philox": ("x, y, z", _philox),
     "trunc": ("x", lambda element: ["return tl.where(x < 0.0, tl.ceil(x), tl.floor(x))"]),
     "sqrt": ("x", lambda e: ["return tl.sqrt_rn(x)" if e == "f32" else "return tl.sqrt(x)"]),
     "isinf": ("x", lambda element: ['return tl.abs(x) == float("inf")']),

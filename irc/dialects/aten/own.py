@@ -2,9 +2,15 @@
 
     irc::rng_state(Device device) -> Tensor
     irc::set_rng_state(Tensor state, Device device) -> ()
+    irc::philox_state(int increment, Device device) -> Tensor
+    irc::philox_bits(Tensor state, int base, SymInt[] size, SymInt[] stride, SymInt threads,
+                     int vector, int numbers) -> Tensor
 
-Both stand for the generator from which eager mode draws on that device, and keep their place among
-the operators that draw. Importing this module makes the operators known to torch.
+All but the last stand for the generator from which eager mode draws on that device, and keep their
+place among the operators that draw. `philox_state` is for GPUs: the seed, and how many numbers a
+thread has drawn, as i64[2]; the generator goes on as if a kernel had drawn `increment` more. What
+those numbers are is `graph.philox`, which `philox_bits` becomes. Importing this module makes the
+operators known to torch.
 """
 
 from __future__ import annotations
@@ -23,16 +29,21 @@ _libraries: dict[str, Any] = {}
 
 
 def define(
-    namespace: str, schema: str, function: Callable[..., Any], tags: Sequence[Any] = ()
+    namespace: str,
+    schema: str,
+    function: Callable[..., Any] | None,
+    tags: Sequence[Any] = (),
 ) -> Any:
-    """Make an operator known to torch; gives the library that it is of."""
+    """Make an operator known to torch; gives the library that it is of. Without a function it is
+    one that programs have and nobody else calls."""
     library = _libraries.get(namespace)
     if library is None:
         library = _libraries[namespace] = torch.library.Library(namespace, "DEF")
     library.define(schema, tags=tuple(tags))
     name = schema.partition("(")[0]
-    library.impl(name, function, "CompositeExplicitAutograd")
-    FUNCTIONS[f"{namespace}.{name}.default"] = function
+    if function is not None:
+        library.impl(name, function, "CompositeExplicitAutograd")
+        FUNCTIONS[f"{namespace}.{name}.default"] = function
     return library
 
 
@@ -55,6 +66,13 @@ def _define() -> None:
     drawn = (torch.Tag.nondeterministic_seeded,)
     define(NAMESPACE, "rng_state(Device device) -> Tensor", rng_state, drawn)
     define(NAMESPACE, "set_rng_state(Tensor state, Device device) -> ()", set_rng_state, drawn)
+    define(NAMESPACE, "philox_state(int increment, Device device) -> Tensor", None, drawn)
+    define(
+        NAMESPACE,
+        "philox_bits(Tensor state, int base, SymInt[] size, SymInt[] stride, SymInt threads, "
+        "int vector, int numbers) -> Tensor",
+        None,
+    )
 
 
 _define()

@@ -8,7 +8,7 @@ argument at the end, and `result_info` of the function which result shares an ar
 In `irc/dialects/graph`, `pointwise` has the table of scalar functions, `shapes` what gives
 elements another shape, `indexing` what moves by index, reduces and scans, `contraction` products of
 irc's own, `packed` what computes with weights packed for a library, and `panels` convolutions on
-weights in panels.
+weights in panels, `random` what kernels draw.
 """
 
 from irc.dialects.graph import canonical, rules
@@ -104,6 +104,7 @@ from irc.dialects.graph.pointwise import (
     Xor,
     scalar_attribute,
 )
+from irc.dialects.graph.random import OFFSET, SEED, Philox
 from irc.dialects.graph.shapes import (
     VIEW_OPS,
     Broadcast,
@@ -188,6 +189,7 @@ __all__ = [
     "Neg",
     "Nextafter",
     "Not",
+    "OFFSET",
     "Or",
     "PANEL_ACTIVATIONS",
     "POINTWISE",
@@ -198,6 +200,7 @@ __all__ = [
     "Pad",
     "PanelConv",
     "Permute",
+    "Philox",
     "PointwiseOp",
     "Pow",
     "Put",
@@ -210,6 +213,7 @@ __all__ = [
     "Rsqrt",
     "SCALAR",
     "SCALAR_ATTRIBUTES",
+    "SEED",
     "Scan",
     "Scatter",
     "Select",

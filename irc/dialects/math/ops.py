@@ -16,7 +16,7 @@ from irc.ir.core import Value
 from irc.ir.definition import Op, attribute, operand, result
 from irc.ir.text.syntax import Syntax
 from irc.ir.traits import Elementary, Jumps, Pure, SameOperandsAndResultType, Slow
-from irc.ir.types import i1
+from irc.ir.types import i1, i64
 
 _FAST = {"fastmath": "fastmath"}
 _FLOATS = Syntax("operand", flags=_FAST)
@@ -136,6 +136,28 @@ class AbsIOp(Op):
     traits = frozenset({Pure, SameOperandsAndResultType})
     source = operand(INTEGER)
     output = result(INTEGER)
+
+
+class PhiloxOp(Op):
+    """Random number `number` (32 bits, from 0 on) of the sequence `sequence` of the generator that
+    `seed` makes: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1,
+    2, 3; SC 2011), with the places that cuRAND gives its seed, subsequences and offsets.
+
+    `%bits = math.philox %seed, %sequence, %number : i64`
+    """
+
+    name = "math.philox"
+    traits = frozenset({Elementary, Pure, SameOperandsAndResultType})
+    seed = operand(INTEGER)
+    sequence = operand(INTEGER)
+    number = operand(INTEGER)
+    bits = result(INTEGER)
+
+    def verify_op(self) -> None:
+        element = self.bits.type
+        element = getattr(element, "element", element)
+        if element is not i64:
+            self.fail(f"takes i64, not {element}")
 
 
 class FmaOp(Op):

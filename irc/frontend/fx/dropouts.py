@@ -1,4 +1,5 @@
-"""Dropouts that drop nothing: eager mode returns the tensor itself, a traced graph a copy."""
+"""Dropouts that drop nothing: eager mode returns the tensor itself, a traced graph a copy. And the
+way to what becomes of the others on a GPU."""
 
 from __future__ import annotations
 
@@ -46,6 +47,14 @@ def _skip(graph: fx.Graph) -> None:
         if operand is not None:
             node.replace_all_uses_with(operand)
             graph.erase_node(node)
+
+
+def draw_dropouts(module: fx.GraphModule) -> None:
+    """Let a GPU's program compute its dropouts itself, in place (`drawn_dropouts`)."""
+    if any(node.target is torch.ops.aten.native_dropout.default for node in module.graph.nodes):
+        from irc.frontend.fx import drawn_dropouts  # not for programs without one
+
+        drawn_dropouts.draw_dropouts(module)
 
 
 def _kept_operand(node: fx.Node) -> fx.Node | None:

@@ -21,7 +21,7 @@ PREFIX = "irc."
 CHECKED_DIALECTS = frozenset({"arith", "math"})
 # Operations of ours in a dialect that MLIR knows, which MLIR's dialect does not have.
 OURS = frozenset(
-    {"math.sigmoid", "math.erfinv", "math.lgamma", "math.digamma", "math.nextafter"}
+    {"math.sigmoid", "math.erfinv", "math.lgamma", "math.digamma", "math.nextafter", "math.philox"}
 )
 # The number that MLIR's attribute has for a predicate's name is its position.
 PREDICATES = {

@@ -121,12 +121,13 @@ def singles() -> list[Single]:
     made += [Single("arith.select", (T.i1, t, t), t) for t in (T.i1, T.i8, T.bf16, T.f64)]
     made += [Single("arith.negf", (t,), t) for t in FLOATS]
     made += [Single("math.absi", (t,), t) for t in (T.i8, T.i64)]
+    made.append(Single("math.philox", (T.i64,) * 3, T.i64))
     return made
 
 
 def math_singles() -> list[Single]:
     made: list[Single] = []
-    for name in sorted(set(FUNCTIONS) - {"absi"}):
+    for name in sorted(set(FUNCTIONS) - {"absi", "philox"}):
         cls: Any = lookup_op(f"math.{name}")
         for kind in (T.bf16, T.f32, T.f64):
             if (name, str(kind)) in functions.LIBDEVICE:

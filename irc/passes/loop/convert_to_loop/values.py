@@ -83,6 +83,44 @@ def _iota(c: ComputeBuilder, op: graph.Iota) -> None:
     c.emit_map(lambda body, at: body.op("arith.index_cast", body.index(at[op.dim]), type=element))
 
 
+@converts(graph.Philox)
+def _philox(c: ComputeBuilder, op: graph.Philox) -> None:
+    """Places are divided by operations, not in index expressions: no axis is to be split for it."""
+    many = _may_turn_twice(c.type, op.vector, op.threads)
+
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        place: Dim = 0
+        for position, stride in zip(at, op.strides, strict=True):
+            place = place + position * stride
+        within = body.index(place)
+        vector, threads = body.index(op.vector), body.index(op.threads)
+        number = body.op("arith.remui", within, vector)
+        turn = body.op("arith.divui", within, vector)
+        if many:
+            numbers = body.index(op.numbers)
+            drawn = body.op("arith.muli", body.op("arith.divui", turn, threads), numbers)
+            number = body.op("arith.addi", drawn, number)
+            turn = body.op("arith.remui", turn, threads)
+        seed, offset = (body.read(op.state, (word,)) for word in (graph.SEED, graph.OFFSET))
+        if op.base:
+            offset = body.op("arith.addi", offset, body.constant(op.base, i64))
+        number = body.op("arith.addi", offset, body.op("arith.index_cast", number, type=i64))
+        return body.op(
+            "math.philox", seed, body.op("arith.index_cast", turn, type=i64), number
+        )
+
+    c.emit_map(value_of)
+
+
+def _may_turn_twice(type_: TensorType, vector: int, threads: Dim) -> bool:
+    """Whether threads may have a second turn."""
+    count: Dim = 1
+    for size in type_.shape:
+        count = count * size
+    turns = threads * vector
+    return not isinstance(count, int) or not isinstance(turns, int) or count > turns
+
+
 @converts(graph.PointwiseOp)
 def _pointwise(c: ComputeBuilder, op: graph.PointwiseOp) -> None:
     element = element_of(op._operands[0])
