@@ -344,9 +344,9 @@ class OperationParser:
         attributes = self.attributes.attribute_dict() if lexer.at("{") else {}
         regions = self._regions()
         signature = self._signature(cls, len(operands), results)
-        return self._made(cls, start, operands, signature, attributes, regions, successors)
+        return self._operation(cls, start, operands, signature, attributes, regions, successors)
 
-    def _made(
+    def _operation(
         self,
         cls: type[Operation],
         start: int,
@@ -471,7 +471,7 @@ class OperationParser:
         inputs = types.parenthesized_types()
         lexer.expect("->")
         signature = (inputs, types.result_types())
-        return self._made(cls, start, operands, signature, attributes, regions, successors)
+        return self._operation(cls, start, operands, signature, attributes, regions, successors)
 
     def _class_of_generic(self, name: str, start: int) -> type[Operation]:
         cls = self._class_of(name)

@@ -21,7 +21,7 @@ from irc.target import target_of
 
 
 @attrs.frozen
-class Panels:
+class LaidOut:
     """What the pattern has to know: the elements of a vector. panels: what it made."""
 
     lanes: int
@@ -124,7 +124,7 @@ class PanelProducts(PatternPass):
         target = target_of(context)
         if target.is_gpu:
             return
-        state = Panels(target.lanes(f32))
+        state = LaidOut(target.lanes(f32))
         apply_patterns(op, self.patterns, context, state)
         module = op.parent_op
         if state.panels and isinstance(module, ModuleOp):
