@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,9 +19,9 @@ from irc.ir.diagnostics import IRCError
 from irc.ir.passes import PassContext
 from irc.options.options import DEFAULT, Options
 from irc.runtime import metrics
-from irc.target import Target
 from irc.tuning.applying import tunable_in
 from irc.tuning.candidate import Candidate, NoValidChoicesError
+from irc.tuning.devices import device_name, device_number, devices_of, is_here, on_first
 from irc.tuning.problem import Problem, main_of, target_of_problem
 from irc.tuning.progress import Progress
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 _BUILT_WITH = ("precise_math", "emulate_rounding")
 MOST_FAILED = 3
 """Candidates that failed of which the remark tells why."""
-_ANY_DEVICE = re.compile(r'"cuda:\d+"')
 LOCK_FACTOR = 2.0
 """Another process's tuning of the same is waited for so many times the budget."""
 BUILDING_SHARE = 0.7
@@ -113,7 +111,7 @@ class Session:
             if settled is not None:
                 places.append(("", settled))
                 continue
-            device = device_name(target_of_problem(problem.module()))
+            device = device_name(problem)
             key = problem_key(problem, candidates, device, self.tag)
             places.append((key, None))
             if key in self._chosen or key in open_:
@@ -294,26 +292,6 @@ def _told(
             f"{seconds[winner] * 1e6:.2f} us{gain}{failed}{cut}")  # fmt: skip
 
 
-def is_here(target: Target) -> bool:
-    """Whether this machine is the target, so that a time says something."""
-    if target != Target.host(target.is_gpu):
-        return False
-    if not target.is_gpu:
-        return True
-    import torch
-
-    return torch.cuda.is_available()
-
-
-def device_name(target: Target) -> str:
-    """What the target doesn't say of what is measured on: a GPU's name, as torch gives it."""
-    if not target.is_gpu:
-        return "cpu"
-    import torch
-
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "no gpu"
-
-
 # -- measuring
 
 
@@ -391,24 +369,13 @@ def _measurer(
         built.close()
         return
     if options.autotune_in_subproc and pool.can_start():
-        yield PoolMeasurer(problem, options, pool.shared_pool(_devices(problem, options)))
+        yield PoolMeasurer(problem, options, pool.shared_pool(devices_of(problem, options)))
         return
     here = ThreadMeasurer(problem, options)
     try:
         yield here
     finally:
         here.close()
-
-
-def _devices(problem: Problem, options: Options) -> list[str] | None:
-    """The devices that have a worker each; None for one worker that sees what this process sees."""
-    from irc.tuning import pool
-
-    if not options.autotune_multi_device or not target_of_problem(problem.module()).is_gpu:
-        return None
-    import torch
-
-    return pool.visible_devices(os.environ, torch.cuda.device_count())
 
 
 class ThreadMeasurer:
@@ -540,8 +507,10 @@ class PoolMeasurer:
         self._pool = pool
         asked = {name: getattr(options, name) for name in _BUILT_WITH}
         described = problem.to_json()
-        if pool.workers[0].device is not None:  # it sees one, and calls that the first
-            described["text"] = _ANY_DEVICE.sub('"cuda:0"', described["text"])
+        self._own = pool.workers[0]
+        if self._own.device is not None:  # each worker sees one, and calls that the first
+            self._own = pool.workers[device_number(problem)]
+            described["text"] = on_first(described["text"])
         self._request: Mapping[str, Any] = {"problem": described, "options": asked}
 
     def begin(self) -> None:
@@ -549,7 +518,7 @@ class PoolMeasurer:
         from irc.tuning.pool import WorkerFailure
 
         try:
-            self._pool.workers[0].ask({"do": "begin", **self._for(Candidate())})
+            self._own.ask({"do": "begin", **self._for(Candidate())})
         except WorkerFailure as error:
             raise NoArguments(str(error)) from error
 
@@ -584,11 +553,11 @@ class PoolMeasurer:
         )
 
     def seconds(self, candidate: Candidate) -> float:
-        """A sample, always from the first worker, so that all are timed on one device."""
-        return float(self._pool.workers[0].ask({"do": "seconds", **self._for(candidate)}))
+        """A sample, always from the problem's own device, so that all are timed on one."""
+        return float(self._own.ask({"do": "seconds", **self._for(candidate)}))
 
     def _for(self, candidate: Candidate) -> dict[str, Any]:
         return {**self._request, "candidate": candidate.to_json()}
 
 
-__all__ = ["Session", "choose", "choose_all", "device_name", "measure", "on_threads"]
+__all__ = ["Session", "choose", "choose_all", "measure", "on_threads"]

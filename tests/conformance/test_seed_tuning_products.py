@@ -1,5 +1,5 @@
-"""Rows on products under max-autotune: TUNE-02, 03, 04, 07, 09, 10, 11, 14 and 15, with kernels of
-irc's own only, so that nothing is measured; on a GPU also as measured."""
+"""Rows on products under max-autotune: TUNE-02, 03, 04, 07, 09, 10, 11, 13, 14 and 15, with kernels
+of irc's own only, so that nothing is measured; on a GPU also as measured."""
 
 from __future__ import annotations
 
@@ -163,6 +163,30 @@ def test_an_epilogue_is_in_the_kernel_of_every_size(device: str, asked: dict[str
             x, mul = randn((4, m), (m, 3), device=device, dtype=torch.half)
             torch.testing.assert_close(run(x, w, bias, mul), with_epilogue(x, w, bias, mul))
     assert (irc.metrics.compiles, irc.metrics.kernels, irc.metrics.launches) == (1, 1, 1)
+
+
+@seed("TUNE-13")
+@pytest.mark.gpu
+@pytest.mark.parametrize("workers", ["here", "one", "each"])
+def test_tensors_on_the_second_gpu_are_tuned_and_run_there(workers: str) -> None:
+    """`irc.tuning` measures there: the first GPU has no memory taken in this process."""
+    if torch.cuda.device_count() < 2:
+        pytest.skip("there is one GPU")
+    torch.cuda.reset_accumulated_memory_stats(0)
+    taken = torch.cuda.memory_stats(0).get("allocation.all.allocated", 0)
+    asked = {
+        **MEASURED, "max_autotune_gemm_backends": "ATEN,Triton", "autotune_local_cache": False,
+        "autotune_in_subproc": workers != "here", "autotune_multi_device": workers == "each",
+        "fx_graph_cache": False,
+    }  # fmt: skip
+    args = randn((33, 64), (64, 200), device="cuda:1", dtype=torch.half)
+    irc.metrics.reset()
+    run = torch.compile(product_of_sines, backend=BACKEND, fullgraph=True, options=options(**asked))
+    found = run(*args)
+    assert found.device == torch.device("cuda:1")
+    assert_equal(found, product_of_sines(*args), 1e-2)
+    assert irc.metrics.select_algorithm_precompile == 1
+    assert torch.cuda.memory_stats(0).get("allocation.all.allocated", 0) == taken
 
 
 def strided(shape: tuple[int, ...], strides: tuple[int, ...], **how: Any) -> torch.Tensor:

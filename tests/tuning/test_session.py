@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -275,3 +276,23 @@ def test_an_error_tells_what_was_tried_and_what_to_allow(monkeypatch):
     timed(monkeypatch, math.inf, math.inf, math.inf)
     with pytest.raises(NoValidChoicesError):
         choose(squares(), CHOICES, context())
+
+
+def test_a_problem_is_timed_on_the_device_of_its_tensors():
+    """A worker sees one device, and calls it the first."""
+    asked = []
+
+    def worker(device):
+        return SimpleNamespace(
+            device=device, ask=lambda request, *_: asked.append((device, request)) or 1.0
+        )
+
+    workers = [worker("0"), worker("GPU-7")]
+    for place, device in (("cuda:0", "0"), ("cuda:1", "GPU-7"), ("cuda", "0")):
+        problem = Problem(f'tensor<[2] x f32, "{place}">', REST)
+        measurer = session.PoolMeasurer(problem, KEEPS, SimpleNamespace(workers=workers))
+        measurer.begin()
+        assert measurer.seconds(CHOICES[0]) == 1.0
+        assert {name for name, _ in asked} == {device}
+        assert all("cuda:1" not in request["problem"]["text"] for _, request in asked)
+        asked.clear()
