@@ -81,6 +81,10 @@ class GpuFigures(Speeds):
         "points", "the most of a thread for which all that is read comes first: more would take "
         "the registers of what is computed (log_softmax's gradient of 30,523 f32 with 32: 105 us, "
         "135 with early reads)")] = 16
+    early_bytes: Annotated[int, Figure(
+        "bytes", "the most of a thread, of all rows that are read, for which that comes first "
+        "where a tile has at most `row_warps` (a norm of 4096x768 bf16 that is added to: 5.1 us of "
+        "an H200, 5.8 without)")] = 256
     walked_row: Annotated[int, Figure(
         "points", "the longest row that `walked_tile` is for")] = 16384
     walked_tile: Annotated[int, Figure(
@@ -123,7 +127,8 @@ class GpuFigures(Speeds):
         "points", "of a tile of columns in registers that are stored, too",
         least=1, power=True)] = 16384
     kept_points: Annotated[int, Figure(
-        "points", "of a thread of such a tile", least=1, power=True)] = 64
+        "points", "of a thread of such a tile; few columns have half of it (softmax of f32 "
+        "768x8192: 15.3 us of an H200 with 128, 17.6 with 64)", least=1, power=True)] = 128
     walked_kept_tile: Annotated[int, Figure(
         "points", "of a tile that is walked over such columns; a thread has 8 of 16-bit elements, "
         "and 16 of larger ones", least=1, power=True)] = 8192

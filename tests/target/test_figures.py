@@ -88,6 +88,14 @@ TEXTS = {
             %c = loop.read %m[i] : bf16 %d = arith.subf %b, %c : bf16
             loop.yield %d } : bf16[1056, 20001]
           loop.yield %y } : bf16[1056, 20001]""", "%r: bf16[1056, 20001]"),
+    "rows with weights": (
+        "%x: bf16[9000, 1024], %w: bf16[1024]", """%r = loop.group (i: 9000) {
+          %m = loop.compute par(i: 9000) red(j: 1024) -> reduce(max, bf16) {
+            %a = loop.read %x[i, j] : bf16 loop.yield %a } : bf16[9000]
+          %y = loop.compute par(i: 9000, j: 1024) -> map { %b = loop.read %x[i, j] : bf16
+            %c = loop.read %m[i] : bf16 %d = loop.read %w[j] : bf16 %e = arith.subf %b, %c : bf16
+            %f = arith.mulf %e, %d : bf16 loop.yield %f } : bf16[9000, 1024]
+          loop.yield %y } : bf16[9000, 1024]""", "%r: bf16[9000, 1024]"),
     "scanned columns": (
         "%x: f32[5000, 640]", "%y = loop.compute scan(i0: 5000) par(i1: 640) -> scan(sum, f32) { "
         "%a = loop.read %x[i0, i1] : f32 loop.yield %a } : f32[5000, 640]", "%y: f32[5000, 640]"),
@@ -193,7 +201,8 @@ GPU = {
     "shared_spread": ("1", "short rows with weights"),
     "alone_spread": ("1", "short rows"),
     "spread_points": ("2", "batch_norm_in_training"),
-    "early_points": ("8", "few_long_columns"),
+    "early_points": ("32", "rows with weights"),
+    "early_bytes": ("0", "rows with weights"),
     "walked_row": ("8192", "long rows of three"),
     "walked_tile": ("2048", "long rows of three"),
     "long_walked_tile": ("4096", "few_long_rows"),
@@ -250,8 +259,9 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes"}
 SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
 SWITCHED["matrix_rows"] = "avx512, sets = [{}]".format(", ".join(
     f'"{name}"' for name in (*TargetFeatures.avx512().sets, "amx-bf16", "amx-tile")))  # fmt: skip
+SWITCHED["early_points"] = "sm_90, early_bytes = 0"
 CASES = [*((SWITCHED.get(f, "avx2"), f, *case) for f, case in CPU.items()),
-         *(("sm_90", f, *case) for f, case in GPU.items())]  # fmt: skip
+         *((SWITCHED.get(f, "sm_90"), f, *case) for f, case in GPU.items())]  # fmt: skip
 
 
 @functools.cache

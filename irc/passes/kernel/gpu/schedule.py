@@ -22,6 +22,7 @@ from irc.ir.symbols import (
     known_divisor,
     symbol,
 )
+from irc.ir.types import element_bytes
 from irc.passes.kernel.gpu.contraction_schedule import contraction_entries
 from irc.passes.kernel.gpu.odd_rows import GROUP_BYTES, row_group
 from irc.passes.kernel.gpu.plan import (
@@ -99,7 +100,8 @@ def _reads_early(
     plan: GpuPlan, entries: Mapping[str, A.Attribute], gpu: GpuFeatures
 ) -> bool:
     """Whether threads have few enough points to read all before they combine or store any: few
-    each, or of a tile that has a processor for itself so many that its registers hold them."""
+    each, few bytes each of a tile of few warps, or of a tile that has a processor for itself so
+    many that its registers hold them."""
     sizes = {k: v.value for k, v in entries.items() if isinstance(v, A.IntegerAttr)}
     axes = entries["tile_axes"]
     edges = len(axes.values) if isinstance(axes, A.DenseIntsAttr) else 0
@@ -108,6 +110,9 @@ def _reads_early(
     if points <= gpu.early_points * threads:
         return True
     read = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
+    bytes_ = points * sum(element_bytes(source.type.element) for source in read)  # type: ignore[attr-defined]
+    if sizes["num_warps"] <= gpu.row_warps and bytes_ <= gpu.early_bytes * threads:
+        return True
     held = points * len(read)
     alone = 2 * held > gpu.accumulators
     return alone and points <= gpu.thread_points * threads and held <= gpu.accumulators
@@ -303,9 +308,8 @@ def _kept_columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribut
             x = _fewer_kept(x, least, rows, r, gpu)
             entries["x_block"] = A.IntegerAttr(x)
         warps = max(1, min(gpu.row_warps * 2, x * r // (gpu.warp * gpu.kept_points)))
-        if isinstance(rows, int) and -(-rows // x) * warps <= gpu.parallel * gpu.row_spread:
-            warps *= 2
-        return min(gpu.row_warps * 2, warps)
+        few = isinstance(rows, int) and -(-rows // x) * warps <= gpu.parallel * gpu.row_spread
+        return min(gpu.row_warps * 2, warps * 2 if few else warps)
     return max(1, min(gpu.walked_kept_warps, x * r // (gpu.warp * (16 if size > 2 else 8))))
 
 
