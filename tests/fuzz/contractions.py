@@ -1,10 +1,11 @@
 """Random products, with what is done before and behind them, against eager mode in float64.
 
-    python -m tests.fuzz.contractions --count 5000 [--first 0] [--on cpu|triton|cuda] [--seconds 60]
+    python -m tests.fuzz.contractions --count 5000 [--first 0] [--on avx2] [--seconds 60]
 
-Every product is a kernel of irc's own, with the cost model's schedule. On `triton` kernels of a GPU
-run in Triton's interpreter, of products of at most 65 rows, columns and terms. Prints the seeds
-that differ or fail; the exit status is 1 if there are any. No program is begun after the seconds.
+Every product is a kernel of irc's own, with the cost model's schedule; on a CPU some have a frozen
+weight. `--on`: cpu, avx2 (what of it an older one has), cuda, or triton: kernels of a GPU run in
+Triton's interpreter, of products of at most 65 rows, columns and terms. Prints the seeds that
+differ or fail; the exit status is 1 if there are any. No program is begun after the seconds.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ SIZES = (1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 48, 64, 65, 100, 129, 200)
 DTYPES = (torch.float32, torch.float32, torch.float32, torch.bfloat16, torch.float16, torch.float64)
 #: Relative to numbers larger than 1; sums of up to 40,000 products may cancel.
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-4}
-PLACES = ("cpu", "triton", "cuda")
+LARGE = (300, 1030, 2100)
+PLACES: dict[str, dict[str, Any]] = {
+    "cpu": {}, "avx2": {"target": "avx2"}, "triton": {"target": "triton"}, "cuda": {},
+}  # fmt: skip
 Function = Callable[..., Any]
 
 BATCHES = ((), (), (), (), (1,), (2,), (3,), (2, 3))
@@ -58,12 +62,25 @@ EPILOGUES: dict[str, Function] = {
 
 @attrs.frozen
 class RandomProduct:
-    """A function of tensors, and these."""
+    """A function of tensors, and these. frozen: the second one is a weight of a frozen program."""
 
     function: Function
     args: tuple[torch.Tensor, ...]
     dynamic: bool
+    frozen: bool
     label: str
+
+
+class Weighted(torch.nn.Module):
+    """A function whose second argument is a parameter."""
+
+    def __init__(self, function: Function, weight: torch.Tensor) -> None:
+        super().__init__()
+        self.function, self.weight = function, torch.nn.Parameter(weight, requires_grad=False)
+
+    def forward(self, first: torch.Tensor, *rest: torch.Tensor) -> Any:
+        """The function's results."""
+        return self.function(first, self.weight, *rest)
 
 
 def restrided(rng: random.Random, tensor: torch.Tensor) -> torch.Tensor:
@@ -84,8 +101,10 @@ def random_product(seed: int, most: int = SIZES[-1]) -> RandomProduct:
     """The program of a seed, of sizes up to `most`."""
     rng = random.Random(seed)
     generator = torch.Generator().manual_seed(seed)
-    sizes = [size for size in SIZES if size <= most]
-    dtype, (m, k, n) = rng.choice(DTYPES), (rng.choice(sizes) for _ in range(3))
+    usual = [size for size in SIZES if size <= most]
+    large = LARGE if most == SIZES[-1] else usual
+    dtype = rng.choice(DTYPES)
+    m, k, n = (rng.choice(usual if rng.random() < 0.9 else large) for _ in range(3))
     batch = list(rng.choice(BATCHES))
 
     def randn(*shape: int, scale: int = 1) -> torch.Tensor:
@@ -120,20 +139,25 @@ def random_product(seed: int, most: int = SIZES[-1]) -> RandomProduct:
 
     args = (left, right, *rest)
     dynamic = rng.random() < 0.2 and not any(1 in a.shape for a in args)
-    label = f"{dtype} {batch} {m}x{k}x{n} {operator} {behind} alpha={alpha} beta={beta}"
-    return RandomProduct(function, args, dynamic, label)
+    frozen = rng.random() < 0.2 and not dynamic
+    label = (f"{dtype} {batch} {m}x{k}x{n} {operator} {behind} alpha={alpha} beta={beta}"
+             f"{' frozen' * frozen}{' dynamic' * dynamic}")  # fmt: skip
+    return RandomProduct(function, args, dynamic, frozen, label)
 
 
 def difference(program: RandomProduct, place: str = "cpu") -> str:
     """What is wrong with irc's results; "" for nothing. Raises what compiling raises."""
-    args = program.args
+    args, run = program.args, program.function
     exact, usual = program.function(*(a.double() for a in args)), program.function(*args)
-    options = {**OWN, "target": "triton"} if place == "triton" else OWN
+    options = {**OWN, **PLACES[place]}
     context = interpreted() if place == "triton" else contextlib.nullcontext()
     if place == "cuda":
         args = tuple(a.cuda() for a in args)
+    elif program.frozen:
+        run, args = Weighted(run, args[1]), (args[0], *args[2:])
+        options["freezing"] = True
     with context:
-        compiled = irc.compile(program.function, args, options=options, dynamic=program.dynamic)
+        compiled = irc.compile(run, args, options=options, dynamic=program.dynamic)
         results = [result.cpu() for result in compiled(*args)]
     for mine, wanted, eager in zip(results, exact, usual, strict=True):
         if (mine.dtype, mine.shape) != (eager.dtype, eager.shape):

@@ -15,8 +15,8 @@ def test_random_products_are_those_of_eager_mode(seed):
 
 
 def test_a_wrong_product_is_found(monkeypatch, capsys):
-    wrong = contractions.RandomProduct(lambda a: (a @ a,), (torch.eye(4),), False, "wrong")
-    monkeypatch.setattr(contractions, "random_product", lambda seed: wrong)
+    wrong = contractions.RandomProduct(lambda a: (a @ a,), (torch.eye(4),), False, False, "wrong")
+    monkeypatch.setattr(contractions, "random_product", lambda *_: wrong)
     monkeypatch.setattr(contractions.irc, "compile", lambda *_, **__: lambda a: (a + 1,))
     assert contractions.main(["--count", "1"]) == 1
     assert "off by 1.0" in capsys.readouterr().out
