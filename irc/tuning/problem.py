@@ -122,14 +122,15 @@ def _content(value: A.ResourceAttr) -> Any:
 
     from irc.interp.core import torch_dtype
 
-    if value.key not in _contents:
+    content = _contents.get(value.key)
+    if content is None:
         generator = torch.Generator().manual_seed(len(value.key))
         type_ = value.type
         assert isinstance(type_, TensorType)
         sizes = [size for size in type_.shape if isinstance(size, int)]
         numbers = torch.rand(sizes, generator=generator, device="cpu") * 2 - 1
-        _contents[value.key] = numbers.to(torch_dtype(type_.element))
-    return _contents[value.key]
+        content = _contents[value.key] = numbers.to(torch_dtype(type_.element))
+    return content
 
 
 _contents: WeakValueDictionary[str, Any] = WeakValueDictionary()

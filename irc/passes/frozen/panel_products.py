@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from irc.dialects import graph
+from irc.dialects.kernel.dots import rows_of
 from irc.dialects.loop import ScheduleAttr
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
@@ -14,26 +15,29 @@ from irc.ir.module import ModuleOp
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass, apply_patterns
 from irc.ir.rewrite.patterns import pattern
-from irc.ir.types import TensorType, f32
+from irc.ir.types import TensorType, bf16, f16, f32
 from irc.passes.frozen.fold_constants import erase_unused, fold
 from irc.passes.graph.pad_matmul import unpermuted
-from irc.target import target_of
+from irc.target import Target, target_of
+
+FLOATS = (f32, bf16, f16)
 
 
 @attrs.frozen
 class LaidOut:
-    """What the pattern has to know: the elements of a vector. panels: what it made."""
+    """What the pattern has to know: the CPU. panels: what it made."""
 
-    lanes: int
+    target: Target
     panels: list[Value] = attrs.field(factory=list)
 
 
 # dot_general(x, w) -> dot_general(x, slice(reshape(permute(panels of w))))
 @pattern(graph.DotGeneral, name="graph.panel_product", counted="rewritten")
 def rewrite(product: Any, rw: Any) -> Any:
-    panel = panel_of(product, rw.state.lanes)
-    if isinstance(panel, str):
-        return rw.no_match(panel)
+    form = panel_of(product, rw.state.target)
+    if isinstance(form, str):
+        return rw.no_match(form)
+    panel, group = form
     depth, columns = product.right.type.shape
     builder = rw.builder
     weight, order = unpermuted(product.right)
@@ -41,10 +45,15 @@ def rewrite(product: Any, rw: Any) -> Any:
         weight = builder.value(graph.Permute, weight, permutation=[1, 0])
     count = -(-columns // panel)
     wide = _padded(builder, weight, count * panel - columns)
-    rows = _reshaped(builder, wide, (count, panel, depth))
-    panels = builder.value(graph.Permute, rows, permutation=[0, 2, 1])
+    if group == 1:
+        rows = _reshaped(builder, wide, (count, panel, depth))
+        there, back = [0, 2, 1], [1, 0, 2]
+    else:
+        rows = _reshaped(builder, wide, (count, panel, depth // group, group))
+        there, back = [0, 2, 1, 3], [1, 3, 0, 2]
+    panels = builder.value(graph.Permute, rows, permutation=there)
     rw.state.panels.append(panels)
-    lines = builder.value(graph.Permute, panels, permutation=[1, 0, 2])
+    lines = builder.value(graph.Permute, panels, permutation=back)
     right = _reshaped(builder, lines, (depth, count * panel))
     if count * panel != columns:
         right = builder.value(
@@ -54,8 +63,9 @@ def rewrite(product: Any, rw: Any) -> Any:
     return True
 
 
-def panel_of(product: graph.DotGeneral, lanes: int) -> int | str:
-    """How many columns a panel of the constant right factor has, or why there are none."""
+def panel_of(product: graph.DotGeneral, target: Target) -> tuple[int, int] | str:
+    """How many columns a panel of the constant right factor has, and how many terms of a column are
+    side by side, or why there are none."""
     schedule = product.attributes.get("schedule")
     entries = schedule.entries.as_dict() if isinstance(schedule, ScheduleAttr) else {}
     vectors = entries.get("tile_vectors")
@@ -66,11 +76,19 @@ def panel_of(product: graph.DotGeneral, lanes: int) -> int | str:
     source, _ = unpermuted(product.right)
     if not isinstance(source.defining_op, graph.Constant):
         return "its right factor is no constant, or one in panels"
-    if type_.element is not f32 or type_.rank != 2 or tuple(product.right_depth) != (0,):
-        return "its right factor is no matrix of f32"
+    if type_.element not in FLOATS or type_.rank != 2 or tuple(product.right_depth) != (0,):
+        return "its right factor is no matrix of floats"
+    if product.accumulator is not f32:
+        return "it is not summed up in f32"
     if not all(isinstance(size, int) for size in type_.shape) or 0 in type_.shape:
         return "its right factor has no elements"
-    return int(vectors.value) * lanes
+    panel = int(vectors.value) * target.lanes(f32)
+    rows = rows_of(type_.element)
+    if rows is None or not set(rows.sets) <= set(target.features.sets):
+        return panel, 1
+    depth, columns = type_.shape
+    fits = panel in (rows.tile[1], 2 * rows.tile[1])
+    return panel, rows.group if fits and not depth % rows.tile[2] and not columns % panel else 1
 
 
 def _padded(builder: Any, weight: Value, more: int) -> Value:
@@ -99,7 +117,8 @@ class PanelProducts(PatternPass):
 
     The right factor of a `graph.dot_general` whose schedule says `tile_vectors` becomes a constant
     [columns / panel][depth][panel], a panel being so many vectors: 48 columns with AVX-512, 16 with
-    AVX2. What the product reads are its elements in their order, and kernels pack nothing.
+    AVX2. Where registers of whole tiles multiply its elements (`irc.dialects.kernel.dots`), a panel
+    is as these take it: of bf16 [columns / 32][depth / 2][32][2]. What the product reads are its elements in their order, and kernels pack nothing.
     `choose-contractions` measures whether that is faster than the library on its packed weights.
     A GPU reads weights as they are.
 
@@ -124,7 +143,7 @@ class PanelProducts(PatternPass):
         target = target_of(context)
         if target.is_gpu:
             return
-        state = LaidOut(target.lanes(f32))
+        state = LaidOut(target)
         apply_patterns(op, self.patterns, context, state)
         module = op.parent_op
         if state.panels and isinstance(module, ModuleOp):

@@ -20,6 +20,7 @@ from irc.options.table import own_backends
 from irc.passes.graph.contractions.convolutions import convolution_form
 from irc.passes.graph.contractions.measured import (
     described,
+    element_of,
     fastest,
     is_frozen,
     panels_for,
@@ -58,7 +59,8 @@ class Policy:
             return LIBRARY, None
         if "irc" in allowed and not isinstance(form, str):
             frozen = call.callee in MATRIX_PRODUCTS and is_frozen(call, self.context)
-            return "irc", panels_for(target_of(self.context)).attribute() if frozen else None
+            panels = panels_for(target_of(self.context), element_of(call)) if frozen else None
+            return "irc", None if panels is None else panels.attribute()
         option = f"max_autotune_{'gemm' if call.callee in MATRIX_PRODUCTS else 'conv'}_backends"
         reasons = {
             "irc": form if isinstance(form, str) else "the options allow no kernel of irc's here",

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from irc.analysis.contraction import Contraction, contraction_of
 from irc.analysis.loop import estimate, points
 from irc.dialects import func, graph, loop
+from irc.dialects.kernel.dots import rows_of
 from irc.dialects.loop.ops import ScheduleAttr
 from irc.ir import attributes as A
+from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.symbols import dim_product
@@ -92,17 +94,27 @@ def is_constant(value: Value) -> bool:
     return isinstance(unpermuted(value)[0].defining_op, graph.Constant)
 
 
-def panels_for(target: Target) -> Candidate:
-    """irc on a weight in panels of as many vectors as its kernels have registers for."""
-    vectors = 3 if target.vector_bits == 512 else 2
+def panels_for(target: Target, element: Type) -> Candidate:
+    """irc on a weight in panels of as many vectors as its kernels have registers for; of two tiles
+    where registers hold whole ones."""
+    vectors, rows = 3 if target.vector_bits == 512 else 2, rows_of(element)
+    if rows is not None and set(rows.sets) <= set(target.features.sets):
+        vectors = max(2 * rows.tile[1] // target.lanes(rows.accumulator), 1)
     return Candidate("irc", f"#loop.schedule<cpu, tile_vectors = {vectors} : i64>")
+
+
+def element_of(call: graph.CallAten) -> Type:
+    """The element of what a call multiplies."""
+    type_ = call.result_types[0]
+    assert isinstance(type_, TensorType)
+    return type_.element
 
 
 def in_panels(
     problem: Problem, call: graph.CallAten, target: Target, most: int
 ) -> list[Candidate]:
     """irc on a weight in panels. Large ones are laid out in one way."""
-    first = panels_for(target)
+    first = panels_for(target, element_of(call))
     types = [unpermuted(v)[0].type for v in call._operands if is_constant(v)]
     if any(estimate(dim_product(type_.shape)) > LARGE for type_ in types):  # type: ignore[attr-defined]
         return [first]
@@ -208,4 +220,5 @@ def described(call: graph.CallAten, more: int = 0) -> str:
     return f"{call.callee.split('.')[1]} {types[0].element} {sizes}{around}"
 
 
-__all__ = ["described", "fastest", "is_frozen", "own_candidates", "panels_for", "product_problem"]
+__all__ = ["described", "element_of", "fastest", "is_frozen", "own_candidates", "panels_for",
+           "product_problem"]  # fmt: skip
