@@ -1,11 +1,12 @@
 """Models on a GPU under max-autotune, with CUDA graphs: irc against TorchInductor in one process.
 
-    python -m bench.tuned_models [--models bert-base,gpt2] [--seconds 60] [--alone]
+    python -m bench.tuned_models [--models bert-base,gpt2-small] [--sides tuned,plain,inductor]
 
-A model's lines: `tuned`, the seconds of its first call with an empty store and what of them was
-measuring, those with a filled store, how many problems there were and who computes each; then the
-lines of `bench.gpu_models` for irc with CUDA graphs (reduce-overhead), irc tuned, and Inductor's
-max-autotune, which took turns. No model begins after --seconds.
+A model's lines: `tuned`, the seconds of its first call with an empty store (that of IRC_CACHE_DIR,
+if it is set) and what of them was measuring, those with a filled store, how many problems there
+were and who computes each; then the lines of `bench.gpu_models` for irc tuned, irc with CUDA graphs
+alone (`plain`, reduce-overhead), and Inductor's max-autotune, which took turns. No model begins
+after --seconds.
 """
 
 from __future__ import annotations
@@ -43,48 +44,52 @@ contexts: list[PassContext] = []
 
 def told_by(name: str, tuned: list[gpu_models.Side], spent: list[float]) -> None:
     """Print what tuning took, and what it found."""
-    print(f"{name} tuned: first call {tuned[0].first:.1f} s, of which {spent[0]:.1f} s are "
-          f"measuring; with a filled store {tuned[1].first:.1f} s, {spent[1]:.2f} s; "
-          f"{irc.metrics.autotune_problems} problems, {irc.metrics.autotune_cut_short} cut short",
-          flush=True)  # fmt: skip
+    times = "; with a filled store ".join(
+        f"{side.first:.1f} s, of which {seconds:.1f} s are measuring"
+        for side, seconds in zip(tuned, spent, strict=True)
+    )
+    print(f"{name} tuned: first call {times}; {irc.metrics.autotune_problems} problems, "
+          f"{irc.metrics.autotune_cut_short} cut short", flush=True)  # fmt: skip
     for remark in dict.fromkeys(r.text for c in contexts for r in c.remarks
-                                if r.pass_name in PASSES and "store has it" not in r.text):
+                                if r.pass_name in PASSES):  # fmt: skip
         print("   ", remark[:230], flush=True)
 
 
-def clocked(name: str, sides: list[gpu_models.Side]) -> None:
+def clocked(name: str, sides: list[tuple[str, gpu_models.Side]]) -> None:
     """Measure the sides in turn, and print their lines."""
-    gpu_models.measured(sides)
-    for side, mode in zip(sides, (MODE, PLAIN, MODE), strict=False):
+    gpu_models.measured([side for _, side in sides])
+    for mode, side in sides:
         print(gpu_models.line(name, mode, side), flush=True)
 
 
-def compared(name: str, alone: bool, dtype: torch.dtype) -> list[gpu_models.Side]:
+def compared(name: str, asked: argparse.Namespace) -> list[gpu_models.Side]:
     """Compile and clock a model; its sides, irc tuned first."""
+    dtype, peers = getattr(torch, asked.dtype), asked.sides.split(",")
     model = find(name)
     module = model.make().cuda().to(dtype)
     inputs = gpu_models.on_gpu(model.inputs(), dtype)
     eager = gpu_models.stepper(model, module, module, inputs)()
-    plain = gpu_models.made(name, "irc", PLAIN, inputs, module, eager)
     sessions.clear()
     contexts.clear()
     irc.metrics.reset()
     options = {"max_autotune": True, "coordinate_descent_tuning": True, "triton.cudagraphs": True,
                "remarks": "no remark is told like this", "fx_graph_cache": False}  # fmt: skip
     tuned, spent = [], []
-    for _ in range(2):
+    for _ in range(asked.times if "tuned" in peers else 0):
         before = len(sessions)
         run = torch.compile(lambda *x: module(*x), backend="irc", options=options)
         call = gpu_models.stepper(model, module, run, inputs)
         tuned.append(gpu_models.warmed("irc", call, eager))
         spent.append(sum(each.spent for each in sessions[before:]))
-    told_by(name, tuned, spent)
-    sides = [tuned[0], plain]
-    clocked(name, sides)
-    if not alone:
-        sides.append(gpu_models.made(name, "inductor", MODE, inputs, module, eager))
+        told_by(name, tuned, spent)
+    sides = [(MODE, side) for side in tuned[:1]]
+    if "plain" in peers:
+        sides.append((PLAIN, gpu_models.made(name, "irc", PLAIN, inputs, module, eager)))
         clocked(name, sides)
-    return sides
+    if "inductor" in peers:
+        sides.append((MODE, gpu_models.made(name, "inductor", MODE, inputs, module, eager)))
+        clocked(name, sides)
+    return [side for _, side in sides]
 
 
 def main() -> None:
@@ -93,7 +98,8 @@ def main() -> None:
     parser.add_argument("--models", default="", help="names, with commas between")
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--dtype", default="bfloat16")
-    parser.add_argument("--alone", action="store_true", help="without Inductor")
+    parser.add_argument("--sides", default="tuned,plain,inductor")
+    parser.add_argument("--times", type=int, default=2, help="compiles of irc tuned")
     asked = parser.parse_args()
     start, lower = time.perf_counter(), irc.pipeline.lower
 
@@ -108,12 +114,11 @@ def main() -> None:
         for name in asked.models.split(",") if asked.models else list(GROUPS["small"]):
             if time.perf_counter() - start > asked.seconds:
                 break
-            sides = compared(name, asked.alone, getattr(torch, asked.dtype))
+            sides = compared(name, asked)
             ratios.append(sides[0].wall / sides[-1].wall)
             torch._dynamo.reset()
-    peer = PLAIN if asked.alone else "Inductor"
     if ratios:
-        print(f"wall of {peer}'s: geometric mean {geometric_mean(ratios):.3f}, "
+        print(f"wall of the last side's: geometric mean {geometric_mean(ratios):.3f}, "
               + " ".join(f"{ratio:.2f}" for ratio in ratios))  # fmt: skip
 
 

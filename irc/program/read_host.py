@@ -18,7 +18,7 @@ from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, free_symbols
+from irc.ir.symbols import Dim, dim_product, dim_sum, free_symbols, function
 from irc.program import host_program as P
 
 
@@ -173,16 +173,28 @@ class _ProgramReader:
         if op.results:
             raise InvalidIR("a launch with results needs bufferize before it can be built", op=op)
         tensors = tuple(self[v] for v in (*op.inputs, *op.outs))
+        rest: Dim = 1  # 1 where no kernel for other sizes is taken: the grids of the others are 0
+        for each in callee.variants or ():
+            small = function("le", each.get("size").dim, each.get("most").value)
+            variant = self.module.lookup(each.get("callee").name)
+            self._launch(op, variant, tensors, dim_product([rest, small]))
+            rest = dim_product([rest, dim_sum([1, dim_product([-1, small])])])
+        self._launch(op, callee, tensors, rest)
+
+    def _launch(
+        self, op: host.LaunchOp, callee: kernel.KernelFuncOp, tensors: tuple[int, ...], times: Dim
+    ) -> None:
+        """Launch a kernel, whose grid is empty where `times` is 0."""
         symbols = tuple(a.value for a in callee.symbols or ())
         expected = len(tensors) + len(symbols) + (0 if callee.is_gpu else 2)
         if len(callee.block.arguments) != expected:
             raise InvalidIR(
-                f"@{op.callee} takes {len(callee.block.arguments)} arguments, not {expected}: "
-                "its tensors, its symbols, begin and end", op=op
+                f"@{callee.sym_name} takes {len(callee.block.arguments)} arguments, not "
+                f"{expected}: its tensors, its symbols, begin and end", op=op
             )  # fmt: skip
-        grid = 1 if callee.grid is None else callee.grid
+        grid = dim_product([1 if callee.grid is None else callee.grid, times])
         outputs = tuple(callee.outputs or ())
-        self.steps.append(P.Launch(op.callee, tensors, symbols, grid, callee.work, outputs))
+        self.steps.append(P.Launch(callee.sym_name, tensors, symbols, grid, callee.work, outputs))
 
     def view(self, op: host.HostViewOp) -> None:
         layout = layout_of(op.view.type, op)

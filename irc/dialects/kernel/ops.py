@@ -74,6 +74,8 @@ class KernelFuncOp(Op):
     `bufferize`): the variant of such a kernel that makes the copies itself, for launches whose
     outputs have other memory. `descriptor_bytes` (gpu): the last output is memory for what
     describes matrices to the hardware (`kernel.load_tile`), so many bytes a program instance.
+    `variants`: kernels of the same arrays that a launch runs in its stead, `callee` where `size` is
+    at most `most`; the first that holds counts.
 
     `kernel.func @k(%x: !kernel.ptr<f32>, %begin: index, %end: index)
     attributes {target = "cpu"} { kernel.return }`
@@ -92,6 +94,7 @@ class KernelFuncOp(Op):
     inplace = attribute(A.DenseIntsAttr, optional=True)
     initialized = attribute(A.DenseIntsAttr, optional=True)
     copying = attribute(A.SymbolRefAttr, optional=True)
+    variants = attribute(A.ArrayAttr, "of dictionaries", optional=True)
     num_warps = attribute(A.IntegerAttr, "gpu", optional=True)
     num_stages = attribute(A.IntegerAttr, "gpu", optional=True)
     index_bits = attribute(A.IntegerAttr, "gpu: 32 where no index leaves 32 bits", optional=True)

@@ -116,6 +116,34 @@ def variant(value: Attribute) -> str:
     return next((f"entry {text}" for text in complaints("cpu", value)), "")
 
 
+def by_size(target: str) -> Check:
+    """Entries for sizes up to some."""
+
+    def check(value: Attribute) -> str:
+        if not isinstance(value, A.ArrayAttr):
+            return f"{_shown(value)}, not a list of entries for sizes"
+        for each in value:
+            entries = dict(each.as_dict()) if isinstance(each, A.DictAttr) else {}
+            size, most = entries.pop("size", None), entries.pop("most", None)
+            if not isinstance(size, A.DimAttr) or not isinstance(most, A.IntegerAttr):
+                return f"{_shown(each)}, not entries with a size and the most it may be"
+            members = entries.pop("members", A.ArrayAttr(()))
+            inner = [A.DictAttr(entries), *(members if isinstance(members, A.ArrayAttr) else ())]
+            for part in inner:
+                if not isinstance(part, A.DictAttr):
+                    return f"{_shown(part)}, not the entries of a member"
+                for text in complaints(target, part):
+                    return f"entry {text}"
+        return ""
+
+    return check
+
+
+SIZES = (
+    "other entries (and those of a group's `members`) for sizes: `size` is at most `most`; the "
+    "first that holds counts, and the host program chooses among the kernels"
+)
+
 CPU: Mapping[str, Key] = {
     "collapse": Key("\"a b\" for each pair of axes of which b then stands for both, in order",
                     pairs),
@@ -205,6 +233,7 @@ CPU: Mapping[str, Key] = {
     "copying": Key(
         "of a compute that scatters: such entries of the kernel's variant that first copies what "
         "it starts from, which bufferize takes where the result gets memory of its own", variant),
+    "variants": Key(SIZES, by_size("cpu")),
 }  # fmt: skip
 
 GPU: Mapping[str, Key] = {
@@ -271,6 +300,7 @@ GPU: Mapping[str, Key] = {
         "what follows is computed on one after the other", powers(1, 8)),
     "index_bits": Key("the width of indices", lambda v: _number(
         v, lambda n: n in (32, 64), "32 or 64")),
+    "variants": Key(SIZES, by_size("gpu")),
 }  # fmt: skip
 
 CONTRACTION_KEYS = frozenset((

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from irc.analysis.loop import relies_on_checks
@@ -95,6 +97,34 @@ class _ModuleFormer:
     def formed(
         self, flat: Plan, schedule: loop.ScheduleAttr, ranges: dict[str, Range]
     ) -> tuple[kernel.KernelFuncOp, list[Type]]:
+        """The kernel of a plan, with those for other sizes, and the types of the arrays that it
+        gives behind the results."""
+        variants = schedule.entries.get("variants")
+        if not isinstance(variants, A.ArrayAttr):
+            return self._formed(flat, schedule, ranges)
+        op, kept = flat.op, dict(schedule.entries.as_dict())
+        del kept["variants"]
+        plain = loop.ScheduleAttr(schedule.target, A.DictAttr(kept))
+        callee, memory = self._formed(flat, plain, ranges)
+        kernels, entries = [callee], []
+        for each in variants:
+            assert isinstance(each, A.DictAttr)
+            self.count += 1
+            with scheduled_as(op, plain, each) as own:
+                other, more = self._formed(flatten(op), own, ranges)
+            if more != memory:
+                raise InvalidIR("the kernels for several sizes have other memory of their own",
+                                op=op)  # fmt: skip
+            kernels.append(other)
+            chosen = {name: each.as_dict()[name] for name in ("size", "most")}
+            entries.append(A.DictAttr({"callee": A.SymbolRefAttr(other.sym_name), **chosen}))
+        callee.attributes["variants"] = A.ArrayAttr(entries)
+        share_alike(kernels)
+        return callee, memory
+
+    def _formed(
+        self, flat: Plan, schedule: loop.ScheduleAttr, ranges: dict[str, Range]
+    ) -> tuple[kernel.KernelFuncOp, list[Type]]:
         """The kernel of a plan, and the types of the arrays that it gives behind the results: its
         memory. Where it scatters on a cpu, its copying variant stands beside it."""
         block, name, op = self.module.regions[0].blocks[0], self.fresh_name(), flat.op
@@ -149,6 +179,53 @@ class _ModuleFormer:
         op.parent.insert_before(launch, op)
         op.replace_with(launch.results[: len(op.results)])
         self.launches += 1
+
+
+@contextmanager
+def scheduled_as(
+    op: Operation, plain: loop.ScheduleAttr, variant: A.DictAttr
+) -> Iterator[loop.ScheduleAttr]:
+    """A compute or group with the entries of a variant, as long as its kernel is formed."""
+    entries = dict(variant.as_dict())
+    members = entries.pop("members", A.ArrayAttr(()))
+    del entries["size"], entries["most"]
+    inner = [each for each in op.walk() if isinstance(each, loop.ComputeOp) and each is not op]
+    before = [(each, each.attributes.get("schedule")) for each in (op, *inner)]
+    own = with_entries(plain, entries)
+    try:
+        op.attributes["schedule"] = own
+        for each, more in zip(inner, members, strict=False):  # type: ignore[call-overload]
+            known = each.attributes.get("schedule")
+            if isinstance(known, loop.ScheduleAttr) and isinstance(more, A.DictAttr):
+                each.attributes["schedule"] = with_entries(known, more.as_dict())
+        yield own
+    finally:
+        for each, schedule in before:
+            if schedule is not None:
+                each.attributes["schedule"] = schedule
+
+
+def with_entries(
+    schedule: loop.ScheduleAttr, entries: Mapping[str, A.Attribute]
+) -> loop.ScheduleAttr:
+    """A schedule with other entries for some keys."""
+    changed = A.DictAttr({**schedule.entries.as_dict(), **entries})
+    return loop.ScheduleAttr(schedule.target, changed)
+
+
+def share_alike(kernels: Sequence[kernel.KernelFuncOp]) -> None:
+    """Let kernels share what memory all of them may share."""
+    common = set.intersection(*({*pairs_of(each.inplace)} for each in kernels))
+    for each in kernels:
+        each.attributes.pop("inplace", None)
+        if common:
+            each.attributes["inplace"] = A.DenseIntsAttr([n for p in sorted(common) for n in p])
+
+
+def pairs_of(flat: Sequence[int] | None) -> list[tuple[int, int]]:
+    """A flat list of pairs as pairs."""
+    numbers = list(flat or ())
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def structural_key(op: Operation, inputs: list[Value]) -> Any:

@@ -126,6 +126,7 @@ class _JoinPlanner:
         return (
             callee is not None
             and callee.grid is not None
+            and callee.variants is None
             and (not callee.initialized or callee.copying is not None or callee.is_gpu)
             and not op.outs
             and self.updates_alone(op, arrays)
@@ -343,6 +344,8 @@ class _Joiner:
             return
         used = {op.callee for op in self.module.walk() if isinstance(op, host.LaunchOp)}
         used |= {self.kernels[name].copying for name in used}
+        used |= {each.get("callee").name for name in used - {None}
+                 for each in self.kernels[name].variants or ()}  # fmt: skip
         for name, op in self.kernels.items():
             if name not in used:
                 op.erase()

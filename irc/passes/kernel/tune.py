@@ -12,6 +12,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType
 from irc.options.options import DEFAULT, Options
 from irc.options.table import own_backends
+from irc.passes.kernel.sizes import with_sizes
 from irc.target import Target, target_of
 from irc.tuning import choose_all
 from irc.tuning.applying import apply
@@ -34,6 +35,7 @@ class Tune(Pass):
 
     Each is built and timed by itself, with the schedules that `irc.tuning.candidates` makes of the
     present one, those first that take the longest; docs/tuning.md tells how, and where it is kept.
+    Where the leading size is a symbol, smaller and larger ones are measured, too (`variants`).
     On another machine than the target, and without seconds left, the schedules stay. Options of the
     compile say whether products, or what is no product, is tuned.
 
@@ -67,9 +69,11 @@ class Tune(Pass):
                     candidates = candidates_for(inner)
                     apply(inner, candidates[min(self.take, len(candidates) - 1)])
                 continue
+            every = ops
             steps = MOST_STEPS if (context.options or DEFAULT).coordinate_descent_tuning else 1
             while steps and ops:
                 ops, steps = self.better(ops, context), steps - 1
+            with_sizes(every, REST, describe, LEAST if target.is_gpu else None, context)
 
     def better(self, ops: Sequence[Operation], context: PassContext) -> list[Operation]:
         """Write the fastest candidate of each operation into its schedule; gives those that have

@@ -108,6 +108,8 @@ def _read(entries: A.DictAttr, op: Operation | None) -> CpuSchedule:
     settings: dict[str, Any] = {}
     value: Any
     for name, value in entries.items:
+        if name == "variants":
+            continue  # form-kernels makes a kernel of each
         if isinstance(value, A.DictAttr):
             settings[name] = _read(value, op)
         elif isinstance(value, A.ArrayAttr):
