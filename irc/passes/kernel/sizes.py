@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -25,6 +25,8 @@ FACTOR = 16
 LEAST_SIZE, MOST_SIZE = 4, 1 << 16
 
 Entries = dict[str, A.Attribute]
+Faster = dict[int, tuple[str, int, Candidate]]
+"""What is the fastest by a symbol's size, with the symbol and the size that it was measured at."""
 
 
 def with_sizes(
@@ -46,11 +48,12 @@ def with_sizes(
                 asked.append((op, name, size, other))
                 problems.append((attrs.evolve(problem, sizes=sizes), candidates_for(op)[:most]))
     winners = choose_all(problems, context) if problems else []
-    for op in dict.fromkeys(op for op, *_ in asked):
-        found = {other: (name, size, winner)
-                 for (each, name, size, other), winner in zip(asked, winners, strict=True)
-                 if each is op and (winner.schedule or winner.members)}  # fmt: skip
-        if found and write_variants(op, found, rest, context):
+    faster: dict[Operation, Faster] = {}
+    for (op, name, size, other), winner in zip(asked, winners, strict=True):
+        if winner.schedule or winner.members:
+            faster.setdefault(op, {})[other] = (name, size, winner)
+    for op, each in faster.items():
+        if write_variants(op, each, rest, context):
             context.count("sized")
 
 
@@ -72,15 +75,15 @@ def _may_have_variants(op: Operation) -> bool:
 
 
 def write_variants(
-    op: Operation, found: Mapping[int, tuple[str, int, Candidate]], rest: str, context: PassContext
+    op: Operation, winners: Faster, rest: str, context: PassContext
 ) -> bool:
     """Write what was faster at other sizes, by the size, into an operation's schedule; whether its
     kernels can be formed."""
     parts = [op, *members_of(op)]
     before = [part.attributes.get("schedule") for part in parts]
     known = [s.entries.as_dict() if isinstance(s, loop.ScheduleAttr) else {} for s in before]
-    name, size, _ = next(iter(found.values()))
-    changes = {other: _changes(winner, len(parts)) for other, (_, _, winner) in found.items()}
+    name, size, _ = next(iter(winners.values()))
+    changes = {other: _changes(winner, len(parts)) for other, (_, _, winner) in winners.items()}
     large = next((changes[other] for other in changes if other > size), None)
     back = [{k: now[k] for k in each} for now, each in
             zip(known, large or [{}] * len(parts), strict=True)]  # fmt: skip
