@@ -6,7 +6,7 @@ shared vector axis in blocks. A call computes the points [begin, end) of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from irc.dialects import arith, kernel, loop
 from irc.ir import attributes as A
@@ -22,7 +22,7 @@ from irc.ir.symbols import (
     known_divisible,
     known_positive,
 )
-from irc.ir.types import index
+from irc.ir.types import TensorType, index
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.cpu.nest import Nest
 from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState, TransposedTile
@@ -90,6 +90,21 @@ def collapse_plan(plan: CpuPlan, schedule: CpuSchedule) -> list[CpuSchedule]:
     return schedules
 
 
+def kernel_function(
+    plan: CpuPlan, name: str, symbols: Sequence[str], memory: Iterable[TensorType] = ()
+) -> kernel.KernelFuncOp:
+    """A kernel without operations: it takes a pointer for each array that the plan reads or writes
+    and for memory of its own, the symbols, and the first and the last point of a call."""
+    types: list[Type] = [kernel.PointerType(plan.storage[v].element) for v in plan.inputs]
+    for value in plan.outputs:
+        types.append(kernel.PointerType(loop.signless(value.type.element)))  # type: ignore[attr-defined]
+    types += [kernel.PointerType(type_.element) for type_ in memory]
+    scalars = [index] * (len(symbols) + 2)
+    func = kernel.KernelFuncOp.create(name, [*types, *scalars], "cpu")
+    func.location = plan.op.location
+    return func
+
+
 class _CpuKernel:
     def __init__(
         self, plan: CpuPlan, schedule: CpuSchedule, name: str, ranges: dict[str, Range]
@@ -97,14 +112,7 @@ class _CpuKernel:
         self.plan, self.schedule, self.ranges = plan, schedule, ranges
         self.member_schedules = collapse_plan(plan, schedule)
         self.symbols = kernel_symbols(plan)
-        inputs: list[Type] = [
-            kernel.PointerType(plan.storage[v].element) for v in plan.inputs
-        ]
-        for value in plan.outputs:
-            inputs.append(kernel.PointerType(loop.signless(value.type.element)))  # type: ignore[attr-defined]
-        scalars = [index] * (len(self.symbols) + 2)
-        self.func = kernel.KernelFuncOp.create(name, [*inputs, *scalars], "cpu")
-        self.func.location = plan.op.location
+        self.func = kernel_function(plan, name, self.symbols)
         self.emitter = Emitter(self.func.block)
         self.emitter.location = plan.op.location
         self.state = KernelState(self.emitter)

@@ -15,14 +15,14 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, Range, ceildiv, dim_product, known_positive, maximum
-from irc.ir.types import TensorType, contiguous_strides, index
+from irc.ir.types import TensorType, contiguous_strides
 from irc.passes.kernel.cpu.contraction.matrices import check_matrix, pack_groups
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, pack_left, pack_right
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tile import TileWriter
 from irc.passes.kernel.cpu.contraction.tiling import Tiling, simplify_places, tiling_of
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
-from irc.passes.kernel.cpu.form import collapse_plan, kernel_symbols
+from irc.passes.kernel.cpu.form import collapse_plan, kernel_function, kernel_symbols
 from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState
 from irc.passes.kernel.cpu.plan import Axis, CpuPlan
 from irc.passes.kernel.cpu.schedule import read_schedule
@@ -53,13 +53,7 @@ class _ContractionKernel:
         self._points()
         self.workspaces = self._workspaces()
         plan = self.plan
-        types: list[Type] = [kernel.PointerType(plan.storage[v].element) for v in plan.inputs]
-        for value in plan.outputs:
-            types.append(kernel.PointerType(loop.signless(value.type.element)))  # type: ignore[attr-defined]
-        types += [kernel.PointerType(t.element) for t in self.workspaces.values()]
-        scalars = [index] * (len(self.symbols) + 2)
-        self.func = kernel.KernelFuncOp.create(name, [*types, *scalars], "cpu")
-        self.func.location = plan.op.location
+        self.func = kernel_function(plan, name, self.symbols, self.workspaces.values())
         self.emitter = Emitter(self.func.block)
         self.emitter.location = plan.op.location
         self.state = KernelState(self.emitter)
