@@ -229,3 +229,65 @@ def test_ten_processes_that_would_measure_the_same_measure_it_once(cache, monkey
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 10
     assert measured.read_bytes() == b"x"
+
+
+def test_processes_that_measure_the_same_problems_in_another_order_wait_for_nobody_in_turn(
+    cache, monkeypatch
+):
+    """Each problem is measured once, and all end."""
+    measured = cache.parent / "measured"
+    measured.write_bytes(b"")
+
+    def measure(problem, candidates, *rest):
+        with measured.open("ab") as file:
+            file.write(problem.what.encode() + b"\n")
+        time.sleep(0.1)
+        return Timings((2.0, 1.0, 3.0), {}, 3)
+
+    monkeypatch.setattr(session, "measure", measure)
+    asked = [(squares(size=n), CHOICES) for n in (256, 512, 1024)]
+    children = []
+    for number in range(6):
+        child = os.fork()
+        if not child:
+            own = session.Session(Options(autotune_in_subproc=True))
+            winners = own.choose_all(asked[:: 1 if number % 2 else -1], lambda text: None)
+            os._exit(0 if winners == [CHOICES[1]] * 3 else 1)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 6
+    assert sorted(measured.read_text().split("\n")[:-1]) == [
+        "squares 1024", "squares 256", "squares 512",
+    ]  # fmt: skip
+
+
+def test_a_server_that_dies_while_it_is_measured_costs_what_was_found_nothing(monkeypatch):
+    with StubServer() as stub:
+        def measure(problem, candidates, *rest):
+            stub.mode = "dies"
+            return Timings((2.0, 1.0, 3.0), {}, 3)
+
+        monkeypatch.setattr(session, "measure", measure)
+        options = Options(autotune_remote_cache=True, autotune_remote_url=stub.url)
+        context = PassContext(options=options)
+        stub.server_close()
+        with pytest.warns(CacheWarning, match="the remote cache doesn't answer"):
+            assert session.choose(squares(), CHOICES, context) == CHOICES[1]
+        assert stores_of(Options()).get(
+            problem_key(squares(), CHOICES, "cpu", session.Session(options).tag), CHOICES
+        ) == (1, "local")
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_compile_changes_no_result(monkeypatch):
+    import irc
+
+    def full(*arguments, **more):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("irc.cache.folder.OpenFolder.write", full)
+    monkeypatch.setattr("irc.cache.folder._told", set())
+    x = torch.linspace(-2, 2, 20_000)
+    options = {"max_autotune_pointwise": True, "max_autotune_budget": 2}
+    with pytest.warns(CacheWarning, match="No space left"):
+        compiled = irc.compile(lambda x: x.sin() + 1, (x,), options=options)
+    torch.testing.assert_close(compiled(x), x.sin() + 1)
+    assert metrics.snapshot()["autotune_problems"] == 1

@@ -37,11 +37,11 @@ def with_sizes(
     asked: list[tuple[Operation, str, int, int]] = []
     problems: list[tuple[Problem, list[Candidate]]] = []
     for op in ops:
-        problem = problem_of(op, target_of(context), rest, what(op))
         name = leading_symbol(op)
-        size = dict(problem.sizes).get(name or "")
-        if name is None or size is None or not _may_have_variants(op):
+        if name is None or not _may_have_variants(op):
             continue
+        problem = problem_of(op, target_of(context), rest, what(op))
+        size = dict(problem.sizes)[name]
         for other in (size // FACTOR, size * FACTOR):
             if LEAST_SIZE <= other <= MOST_SIZE:
                 sizes = tuple((n, other if n == name else s) for n, s in problem.sizes)
