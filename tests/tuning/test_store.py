@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -244,6 +245,15 @@ def test_processes_that_measure_the_same_problems_in_another_order_wait_for_nobo
         time.sleep(0.1)
         return Timings((2.0, 1.0, 3.0), {}, 3)
 
+    alone = store.Stores.alone
+
+    @contextmanager
+    def slowly(self, key, seconds):
+        with alone(self, key, seconds):
+            time.sleep(0.05)  # others have come by then
+            yield
+
+    monkeypatch.setattr(store.Stores, "alone", slowly)
     monkeypatch.setattr(session, "measure", measure)
     asked = [(squares(size=n), CHOICES) for n in (256, 512, 1024)]
     children = []
