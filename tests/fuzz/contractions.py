@@ -1,11 +1,13 @@
-"""Random products, with what is done before and behind them, against eager mode in float64.
+"""Random products and convolutions, with what is done before and behind them, against eager mode in
+float64.
 
     python -m tests.fuzz.contractions --count 5000 [--first 0] [--on avx2] [--seconds 60]
+                                      [--kind products|convolutions]
 
-Every product is a kernel of irc's own, with the cost model's schedule; on a CPU some have a frozen
-weight. `--on`: cpu, avx2 (what of it an older one has), cuda, or triton: kernels of a GPU run in
-Triton's interpreter, of products of at most 65 rows, columns and terms. Prints the seeds that
-differ or fail; the exit status is 1 if there are any. No program is begun after the seconds.
+Every one is a kernel of irc's own, with the cost model's schedule; on a CPU some products have a
+frozen weight. `--on`: cpu, avx2 (what of it an older one has), cuda, or triton: kernels of a GPU
+run in Triton's interpreter, of products of at most 65 rows, columns and terms. Prints the seeds
+that differ or fail; the exit status is 1 if there are any. No program is begun after the seconds.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ import irc
 from tests.conformance.gpu_programs import interpreted
 
 OWN = {
-    "max_autotune_gemm": True, "max_autotune_gemm_backends": "IRC", "fx_graph_cache": False,
-    "max_autotune_budget": 0,
+    "max_autotune_gemm": True, "max_autotune_gemm_backends": "IRC",
+    "max_autotune_conv_backends": "IRC", "fx_graph_cache": False, "max_autotune_budget": 0,
 }  # fmt: skip
 SIZES = (1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 48, 64, 65, 100, 129, 200)
 DTYPES = (torch.float32, torch.float32, torch.float32, torch.bfloat16, torch.float16, torch.float64)
@@ -145,6 +147,54 @@ def random_product(seed: int, most: int = SIZES[-1]) -> RandomProduct:
     return RandomProduct(function, args, dynamic, frozen, label)
 
 
+TAPS = ((1, 1), (3, 3), (3, 3), (2, 3), (5, 5), (7, 7), (1, 3), (3, 1))
+BEHIND: dict[str, Function] = {
+    "nothing": lambda z, _: z,
+    "relu": lambda z, _: z.relu(),
+    "gelu": lambda z, _: functional.gelu(z),
+    "residual": lambda z, rest: (z + rest).relu(),
+    "channels": lambda z, _: z.softmax(1),
+    "pooled": lambda z, _: z.mean((2, 3)),
+}
+
+
+def random_convolution(seed: int, most: int = SIZES[-1]) -> RandomProduct:
+    """The program of a seed: sizes, taps, strides, paddings, dilations, groups, layouts; a few
+    images have an element that is no number."""
+    rng = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    dtype, groups = rng.choice(DTYPES), rng.choice((1, 1, 1, 1, 2, 3, 8))
+    channels = rng.choice([n for n in (1, 2, 3, 5, 8, 16, 17, 33, 65) if n * groups <= most])
+    out = rng.choice([n for n in (1, 4, 7, 8, 17, 48, 100) if n * groups <= most])
+    taps, stride = rng.choice(TAPS), (rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 2)))
+    padding, dilation = (rng.randrange(4), rng.randrange(3)), (rng.choice((1, 1, 2)), 1)
+    size = [max(rng.choice((5, 8, 14, 17, 28)), d * (t - 1) + 1)
+            for t, d in zip(taps, dilation, strict=True)]  # fmt: skip
+
+    def randn(*shape: int, scale: int = 1) -> torch.Tensor:
+        values = (torch.randn(shape, generator=generator) / scale**0.5).to(dtype)
+        last = rng.random() < 0.5 and len(shape) == 4
+        return values.to(memory_format=torch.channels_last) if last else values
+
+    image = randn(rng.choice((1, 2, 3)), channels * groups, *size)
+    weight = randn(out * groups, channels, *taps, scale=channels * taps[0] * taps[1])
+    if rng.random() < 0.1:
+        image[0, 0, 0, 0] = float("nan")
+    before, behind = rng.choice(PROLOGUES[:6]), rng.choice(list(BEHIND))
+
+    def convolved(image: Any, weight: Any, bias: Any) -> Any:
+        return functional.conv2d(before(image), weight, bias, stride, padding, dilation, groups)
+
+    def function(image: Any, weight: Any, bias: Any, rest: Any) -> Any:
+        return (BEHIND[behind](convolved(image, weight, bias), rest),)
+
+    args = (image, weight, randn(out * groups))
+    args = (*args, torch.randn_like(convolved(*args)))
+    label = (f"{dtype} {list(image.shape)} {list(weight.shape)} groups={groups} {stride} {padding} "
+             f"{dilation} {behind} strides={image.stride()} {weight.stride()}")  # fmt: skip
+    return RandomProduct(function, args, False, False, label)
+
+
 def difference(program: RandomProduct, place: str = "cpu") -> str:
     """What is wrong with irc's results; "" for nothing. Raises what compiling raises."""
     args, run = program.args, program.function
@@ -162,6 +212,8 @@ def difference(program: RandomProduct, place: str = "cpu") -> str:
     for mine, wanted, eager in zip(results, exact, usual, strict=True):
         if (mine.dtype, mine.shape) != (eager.dtype, eager.shape):
             return f"{mine.dtype} {mine.shape}, not {eager.dtype} {eager.shape}"
+        if not torch.equal(mine.isnan(), wanted.isnan()):
+            return "other elements are NaN"
         error, least = (distance(each, wanted) for each in (mine, eager))
         if not error <= max(TOLERANCE.get(mine.dtype, 4e-2), 3 * least):
             return f"off by {error:.2e}, eager mode by {least:.2e}"
@@ -169,10 +221,9 @@ def difference(program: RandomProduct, place: str = "cpu") -> str:
 
 
 def distance(values: torch.Tensor, wanted: torch.Tensor) -> float:
-    """The largest error, relative to numbers larger than 1."""
-    if not values.numel():
-        return 0.0
-    return ((values.double() - wanted).abs() / (1 + wanted.abs())).max().item()
+    """The largest error of what are numbers, relative to numbers larger than 1."""
+    apart = ((values.double() - wanted).abs() / (1 + wanted.abs()))[~wanted.isnan()]
+    return apart.max().item() if apart.numel() else 0.0
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -180,6 +231,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--kind", choices=["products", "convolutions"], default="products")
     parser.add_argument("--on", choices=PLACES, default="cpu")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     chosen = parser.parse_args(words)
@@ -188,7 +240,8 @@ def main(words: Sequence[str] | None = None) -> int:
     for seed in range(chosen.first, chosen.first + chosen.count):
         if time.monotonic() > end:
             break
-        program = random_product(seed, 65 if chosen.on == "triton" else SIZES[-1])
+        make = random_convolution if chosen.kind == "convolutions" else random_product
+        program = make(seed, 65 if chosen.on == "triton" else SIZES[-1])
         count += 1
         try:
             wrong = difference(program, chosen.on)
