@@ -196,7 +196,9 @@ def _apart(body: KernelBody, element: str, lanes: int, ref: Ref) -> Ref:
     under a mask of one lane that it knows, its code for AVX-512 (seen in LLVM 22.1) stores that one
     as wide as it was, over what lies behind. It looks through all but a fence of floats."""
     type_, bits = vector_text(element, lanes), WIDTH[element] * lanes
-    if REGISTER[element] not in ("i8", "i16", "i32") or bits < 16:
+    if "avx512f" not in body.features.sets or bits % 16:
+        return ref
+    if REGISTER[element] not in ("i8", "i16", "i32"):
         return ref
     name, part, suffix = ("float", 32, "f32") if bits % 32 == 0 else ("half", 16, "f16")
     floats = f"<{bits // part} x {name}>"

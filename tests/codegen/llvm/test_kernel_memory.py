@@ -71,7 +71,9 @@ NARROWED = """kernel.func @k(%x: !kernel.ptr<WIDE>, %y: !kernel.ptr<NARROW>, %be
     [(T.i64, T.i32), (T.i64, T.i16), (T.i64, T.i8), (T.i32, T.i16), (T.i32, T.i8), (T.i16, T.i8),
      (T.f32, T.bf16), (T.f32, T.f16), (T.f64, T.f32)], ids=element_name,
 )  # fmt: skip
-@pytest.mark.parametrize(("lanes", "kept"), [(4, 1), (8, 1), (16, 1), (64, 33), (8, 3)])
+@pytest.mark.parametrize(
+    ("lanes", "kept"), [(1, 1), (2, 1), (3, 1), (4, 1), (8, 1), (16, 1), (64, 33), (8, 3)]
+)
 def test_what_was_narrowed_is_stored_in_its_own_lanes_alone(target, wide, narrow, lanes, kept):
     """LLVM makes a store of one lane of what narrows and stores it: of wide elements, once."""
     text = NARROWED.replace("LANES", str(lanes)).replace("KEPT", str(kept))
