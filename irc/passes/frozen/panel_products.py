@@ -87,7 +87,9 @@ def panel_of(product: graph.DotGeneral, target: Target) -> tuple[int, int] | str
     if rows is None or not set(rows.sets) <= set(target.features.sets):
         return panel, 1
     depth, columns = type_.shape
-    fits = panel in (rows.tile[1], 2 * rows.tile[1])
+    left: Any = product.left.type
+    one = all(n == 1 for k, n in enumerate(left.shape) if k not in product.left_depth)
+    fits = panel in (rows.tile[1], 2 * rows.tile[1]) and not one  # which is no matrix
     return panel, rows.group if fits and not depth % rows.tile[2] and not columns % panel else 1
 
 

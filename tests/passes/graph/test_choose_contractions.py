@@ -287,12 +287,13 @@ def test_a_problem_is_built_and_gives_what_the_call_gives():
         torch.testing.assert_close(result, function(*args))
 
 
-def frozen_problem(judge, target="avx512", dtype=torch.float32, columns=100):
+def frozen_problem(judge, target="avx512", dtype=torch.float32, columns=100, rows=32):
     """What is measured of a linear on a frozen weight."""
     def linear(x, w):
         return functional.relu(functional.linear(x, w))
 
-    module = irc.trace(linear, (torch.randn(32, 64).to(dtype), torch.randn(columns, 64).to(dtype)))
+    args = (torch.randn(rows, 64).to(dtype), torch.randn(columns, 64).to(dtype))
+    module = irc.trace(linear, args)
     options = from_mapping({"max_autotune_gemm": True, "freezing": True})
     context = PassContext(target=target, options=options, tuning=judge)
     PassManager.parse("functional,aten-to-graph").run(module)
@@ -330,9 +331,10 @@ def test_a_frozen_weight_is_laid_out_as_registers_of_whole_tiles_take_it():
     """Of bf16, where the target has AMX; one of another number of columns is in plain panels."""
     cpu = TargetFeatures.avx512()
     cpu = attrs.evolve(cpu, sets=(*cpu.sets, "amx-bf16", "amx-tile"))
-    for columns, shape in ((96, (3, 32, 32, 2)), (100, (4, 64, 32))):
+    laid_out = (96, 32, (3, 32, 32, 2)), (100, 32, (4, 64, 32)), (96, 1, (3, 64, 32))
+    for columns, rows, shape in laid_out:
         judge = Judge(panels_for(Target(cpu), bf16), "onednn")
-        module = frozen_problem(judge, Target(cpu), torch.bfloat16, columns)
+        module = frozen_problem(judge, Target(cpu), torch.bfloat16, columns, rows)
         (product,) = (op for op in module.walk() if isinstance(op, graph.DotGeneral))
         assert "tile_vectors = 2" in irc.print_op(product)
         shapes = [op.tensor.type.shape for op in module.walk() if isinstance(op, graph.Constant)]
@@ -340,7 +342,7 @@ def test_a_frozen_weight_is_laid_out_as_registers_of_whole_tiles_take_it():
         PassManager.parse("graph-to-layout,layout-to-loop,fuse-loops,loop-to-kernel").run(
             module, PassContext(target=Target(cpu))
         )
-        assert ("kernel.dot_rows" in irc.print_op(module)) == (columns == 96)
+        assert ("kernel.dot_rows" in irc.print_op(module)) == (len(shape) == 4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
