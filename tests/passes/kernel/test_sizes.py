@@ -20,6 +20,7 @@ from irc.program.read_host import read_host_program  # noqa: E402
 from irc.target import Target  # noqa: E402
 from irc.target.attribute import carry  # noqa: E402
 from irc.tuning import Candidate  # noqa: E402
+from tests.conformance.gpu_programs import interpreted  # noqa: E402
 
 UP_TO_LOOPS = ("functional", "aten-to-graph", "graph-to-layout", "layout-to-loop", "fuse-loops")
 #: What is the fastest at a size, by target: entries of schedules of the operation and its members.
@@ -91,6 +92,16 @@ def test_results_are_right_at_each_size_and_in_the_interpreter(monkeypatch):
         torch.testing.assert_close(program(x)[0], softmax(x))
         torch.testing.assert_close(irc.run(module, x)[0], softmax(x))
     torch.testing.assert_close(irc.run(before, x)[0], softmax(x))
+
+
+def test_results_are_right_in_tritons_interpreter(monkeypatch):
+    module, _, rest = module_with_sizes(Target.named("sm_90"), monkeypatch)
+    PassManager.parse(rest).run(module)
+    with interpreted():
+        program = irc.build(module)
+        for rows in (2, 17):
+            x = torch.randn(rows, 7)
+            torch.testing.assert_close(program(x)[0], softmax(x))
 
 
 def test_a_size_that_is_no_symbol_and_sums_into_an_array_have_one_schedule(monkeypatch):
