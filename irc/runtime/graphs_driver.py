@@ -18,6 +18,7 @@ import torch
 from irc.boundary import cuda
 from irc.boundary.cuda import Gpu
 from irc.ir.gc import gc_paused
+from irc.runtime import graphs_fills
 
 Run = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -115,6 +116,11 @@ class DriverGraph:
 
     def instantiate(self) -> None:
         """Get ready for replays."""
+        gpu = cuda.installed()
+        fill = None if gpu is None else graphs_fills.kernel_of(gpu, self._gpu)
+        if fill is not None:
+            with contextlib.suppress(graphs_fills.GraphRefused):  # the graph is as it was
+                graphs_fills.fill_by_kernels(_library(), self._graph.value or 0, fill)
         _call("cuGraphInstantiateWithFlags", ctypes.byref(self._ready), self._graph,
               ctypes.c_uint64(_FREE_ON_LAUNCH))  # fmt: skip
         _call("cuGraphDestroy", self._graph)
