@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import direct_calls, saved_functions
 from irc.frontend.decompositions import table as D
-from irc.frontend.fx import attention
+from irc.frontend.fx import attention, joined_saves
 from irc.frontend.fx.argument_views import show_arguments
 from irc.frontend.fx.dropouts import draw_dropouts, skip_dropouts
 from irc.frontend.fx.higher_order import expand_higher_order
@@ -32,7 +32,7 @@ from irc.frontend.fx.saved_activations import report_strides, saved_outputs, tak
 from irc.frontend.fx.setting_guards import guard_settings
 from irc.frontend.fx.sparse_results import take_sparse, with_rest
 from irc.frontend.fx.storage_places import take_storages
-from irc.frontend.fx.synthetic_bases import cut_to_size
+from irc.frontend.fx.synthetic_bases import base_lengths, cut_to_size
 from irc.frontend.fx.user_kernels import take_kernels
 from irc.frontend.fx.written_views import view_written_operands
 from irc.frontend.importing.importer import Given, Imported, Output, import_graph
@@ -175,7 +175,10 @@ def compile_graph(
             fw_compiler=compiler("forward"),
             bw_compiler=compile_backward,
             inference_compiler=compiler("inference"),
-            partition_fn=attention.partition(options, functools.partial(target_of, (), options)),
+            partition_fn=joined_saves.joining(
+                attention.partition(options, functools.partial(target_of, (), options)),
+                functools.partial(joined_bytes, options),
+            ),
             decompositions=D.decompositions(),
             keep_inference_input_mutations=True,
         )
@@ -250,18 +253,23 @@ def compile_fx(
         if stage == "inference":
             attention.fuse_for(module, options, target)
     saved = saved_outputs(module) if stage == "forward" else frozenset()
+    returned: Any = module.graph.output_node().args[0]
     if stage != "backward":
         guard_settings(module, target)
         show_arguments(module, direct_calls.metadata())
     rest = take_sparse(module)
     if stage == "backward":
         take_strides(module, inputs)
+    lengths = base_lengths(module)
+    parts = joined_saves.parts_of(module, stage)
 
     def make(tensors: Sequence[Any]) -> tuple[Callable[..., Any], tuple[int, ...]]:
         with gc_paused:
             imported = import_graph(
-                module, assert_guards=assert_guards, caller_derives_views=True, saved=saved
-            )
+                module, assert_guards=assert_guards, caller_derives_views=True,
+                saved=parts.shifted(saved), argument_places=parts.arguments,
+                result_places=parts.results,
+            )  # fmt: skip
             if writes:
                 from irc.ir.passes import PassManager
 
@@ -277,11 +285,12 @@ def compile_fx(
             executable = make_executable(imported, options, target)
             if keep is not None:
                 keep.append(Compiled(stage, executable, text))
+        imported = parts.held(imported)
         program = getattr(executable, "info", None)
         if saved and program is not None:
             results, outputs = program.results, imported.outputs
             strides = [results[o].strides if isinstance(o, int) else None for o in outputs]
-            report_strides(module, strides, saved)
+            report_strides(returned, strides, saved)
             keep_saved(executable, outputs, saved)
         taken = taken_from(imported, frozen)
         if executables is not None:
@@ -291,7 +300,7 @@ def compile_fx(
 
     if freezer is not None:
         return freezer.compile(module, make)
-    return cut_to_size(make(())[0], module)
+    return cut_to_size(make(())[0], lengths)
 
 
 def keep_saved(executable: Any, outputs: Sequence[Output], saved: frozenset[int]) -> None:
@@ -320,6 +329,15 @@ def target_of(
     values = [] if module is None else [node.meta.get("val") for node in module.graph.nodes]
     devices = {x.device.type for x in (*inputs, *values) if isinstance(x, torch.Tensor)}
     return Target.host(gpu="cuda" in devices)
+
+
+def joined_bytes(options: Options, module: fx.GraphModule) -> int:
+    """How large a saved tensor may be that is joined with others; 0 where none is: graphs of CUDA
+    make no tensors, and who builds programs otherwise takes graphs as they are."""
+    target = target_of((), options, module)
+    if options.cuda_graphs or _builders or not target.is_gpu:
+        return 0
+    return target.gpu.joined_bytes
 
 
 def taken_from(imported: Imported, frozen: Sequence[int]) -> Imported:

@@ -125,7 +125,8 @@ class Launch:
 
 @attrs.frozen
 class View:
-    """Another tensor over the memory of `source`, `offset` elements after its first."""
+    """Another tensor over the memory of `source`, `offset` elements (its own) after its first; of
+    another dtype where `source` is an array of bytes (`irc.program.joined`)."""
 
     register: int
     source: int

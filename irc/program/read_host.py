@@ -20,6 +20,7 @@ from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, dim_product, dim_sum, free_symbols, function
 from irc.program import host_program as P
+from irc.program.joined import join_arguments, join_results
 
 
 def read_host_program(module: Any, name: str = "main") -> P.HostProgram:
@@ -31,7 +32,7 @@ def read_host_program(module: Any, name: str = "main") -> P.HostProgram:
             f"the module has {what} called @{name}, not a host.func",
             notes=("run the pipeline down to plan-memory first",),
         )
-    return _ProgramReader(module, function).read()
+    return _joined(_ProgramReader(module, function).read(), function)
 
 
 def read_with_origins(
@@ -40,6 +41,20 @@ def read_with_origins(
     """As `read_host_program`, with the operation that each step was made of."""
     reader = _ProgramReader(module, module.lookup(name))
     return reader.read(), tuple(reader.origins)
+
+
+def _joined(program: P.HostProgram, function: host.HostFuncOp) -> P.HostProgram:
+    """The program with the arguments and results together that have a `place` in one array."""
+    arguments, results = (_places(info) for info in (function.arg_info, function.result_info))
+    if arguments:
+        (within,) = {e.get("within").value for e in function.arg_info if e.get("place") is not None}
+        program = join_arguments(program, arguments, within)
+    return join_results(program, results) if results else program
+
+
+def _places(info: Any) -> dict[int, int]:
+    entries = ((i, entry.get("place")) for i, entry in enumerate(info or ()))
+    return {i: place.value for i, place in entries if place is not None}
 
 
 def layout_of(type_: T.TensorType, op: Operation | None = None) -> P.Layout:

@@ -129,6 +129,8 @@ def _launch(step: P.Launch, owner: Any) -> Ready | None:
 def _view(step: P.View, owner: Any) -> Ready | None:
     sizes, strides = constants(step.layout.sizes), constants(step.layout.strides)
     offset, register, source = step.offset, step.register, step.source
+    if owner.program.layouts[source].dtype != step.layout.dtype:
+        return None
     if sizes is None or strides is None or not isinstance(offset, int):
         return None
 
@@ -138,6 +140,13 @@ def _view(step: P.View, owner: Any) -> Ready | None:
         run.values[register] = whole.as_strided(sizes, strides, start)
 
     return view
+
+
+def typed(source: torch.Tensor, step: P.View, program: P.HostProgram) -> torch.Tensor:
+    """The source of a view, as an array of the view's elements where it is one of bytes."""
+    if program.layouts[step.source].dtype == step.layout.dtype:
+        return source
+    return source.view(dtype_named(step.layout.dtype))
 
 
 def _call(step: P.CallOperator, owner: Any) -> Ready | None:

@@ -173,7 +173,7 @@ class _Run:
         self.owner.kernels.launch(step.kernel, tensors, symbols, self.dim(step.grid))
 
     def view(self, step: P.View) -> None:
-        source = self.values[step.source]
+        source = host_steps.typed(self.values[step.source], step, self.owner.program)
         sizes = self.dims(step.layout.sizes)
         strides = source.stride() if step.layout.strides is None else step.layout.strides
         offset = source.storage_offset() + self.dim(step.offset)

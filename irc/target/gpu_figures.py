@@ -200,6 +200,11 @@ class GpuFigures(Speeds):
     column_programs: Annotated[int, Figure("program instances", "of all parts of all tiles")] = 4096
     column_points: Annotated[int, Figure("points", "the least of such a part", least=1)] = 256
 
+    # -- what a forward saves
+    joined_bytes: Annotated[int, Figure(
+        "bytes", "of a tensor that is saved as a part of one with all such: each tensor of its own "
+        "takes 3 us of a step, and what is joined goes when all of it has been read")] = 4 << 20
+
     # -- join-launches
     joined_warps: Annotated[int, Figure(
         "times", "by how much more warps than its own a kernel may run that is joined with another",

@@ -252,9 +252,10 @@ GPU = {
     "column_points": ("512", "long columns"),
     "joined_warps": ("1", "joins"),
 }
-#: Time alone; images that are gathered (tests/passes/loop/test_inline_decisions.py); and what is
-#: tuned with its arguments in no cache (tests/tuning/test_problem.py).
-ELSEWHERE = {"femtoseconds", "alone", "cached_bytes"}
+#: Time alone; images that are gathered (tests/passes/loop/test_inline_decisions.py); what is tuned
+#: with its arguments in no cache (tests/tuning/test_problem.py); and what the front end asks
+#: (tests/frontend/test_joined_saves.py).
+ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes"}
 #: Those that another one switches on.
 SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
 SWITCHED["matrix_rows"] = "avx512, sets = [{}]".format(", ".join(

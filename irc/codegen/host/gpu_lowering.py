@@ -425,12 +425,12 @@ class GpuLowering(Lowering):
     def _apart(self) -> Iterator[None]:
         """Tensors that are made inside are not there behind it: it may not run."""
         before = [(place, place.tensor, place.address) for place in self.places.values()]
-        bases = dict(self.bases)
+        bases, retyped = dict(self.bases), dict(self.retyped)
         with self.dims.apart():
             yield
         for place, tensor, address in before:
             place.tensor, place.address = tensor, address
-        self.bases = bases
+        self.bases, self.retyped = bases, retyped
 
     # Reading
 

@@ -93,6 +93,8 @@ class Lowering:
         self.places: dict[int, ArrayPlace] = {}
         self.scalars: dict[int, Value] = {}
         self.arena: Arena | None = None
+        #: Arrays of bytes as arrays of a dtype, of which views are made.
+        self.retyped: dict[tuple[int, str], HostTensor] = {}
         self.pending: list[tuple[str, P.Result, HostTensor]] = []
         self.products = small_products(program, target.small_product)
         self.argument_registers = {a.register for a in program.arguments}
@@ -312,9 +314,25 @@ class Lowering:
             return self.builder.gep(self.data(source), [count], source_etype=I8)
 
         def handle() -> HostTensor:
-            return self.memory.view(self.tensor(source), *self.sizes(layout), offset)
+            return self.memory.view(self.typed(source, layout), *self.sizes(layout), offset)
 
         self.places[step.register] = ArrayPlace(layout, data, handle)
+
+    def typed(self, source: int, layout: P.Layout) -> HostTensor:
+        """A tensor to make a view of with this layout: an array of bytes has one for each dtype."""
+        if self.places[source].layout.dtype == layout.dtype:
+            return self.tensor(source)
+        tensor = self.retyped.get((source, layout.dtype))
+        if tensor is None:
+            from irc.boundary.aten_paths import Named
+
+            arguments = {"self": self.tensor(source), "dtype": Named("dtype", layout.dtype)}
+            device = layout.device.partition(":")[0]
+            call = AtenCall("aten.view.dtype", arguments, (1,), device=device)
+            (tensor,) = call_aten(self.emitter, call, floating=True)  # type: ignore[assignment]
+            assert tensor is not None
+            self.retyped[source, layout.dtype] = tensor
+        return tensor
 
     def constant(self, step: P.LoadConstant) -> None:
         tensor = self.memory.constant_tensor(("constant", step.key), len(step.layout.sizes))

@@ -25,8 +25,9 @@ class FuncOp(Op):
     `strides` and `offset` (eager's, in elements), `alias_of` (the argument whose storage the
     result shares), `shares` (the earlier result whose storage it shares); passes preserve it and
     the host program enforces it. A result that is `saved` for the backward program only may get
-    other strides (`pad-strides`), or be apart from those whose storage it shares. `aliases` lists
-    groups of arguments that may share a storage.
+    other strides (`pad-strides`), or be apart from those whose storage it shares. Those with a
+    `place`, of arguments too, are parts of one array of the caller's, so many bytes in. `aliases`
+    lists groups of arguments that may share a storage.
     `level` names the level that the body claims to be on.
 
     `func.func @f(%x: f32) -> f32 { return %x : f32 }`

@@ -44,6 +44,11 @@ def draw_dropouts(
     return len(nodes)
 
 
+def is_drawn(node: fx.Node) -> bool:
+    """Whether `draw_dropouts` replaces a node of a GPU's graph."""
+    return _may_be_drawn(node) and cuda_generator.dropout_draws() is not None
+
+
 def _may_be_drawn(node: fx.Node) -> bool:
     if node.op != "call_function" or node.target is not _DROPOUT:
         return False
@@ -181,4 +186,4 @@ def _may_draw(node: fx.Node) -> bool:
     return not known or torch.Tag.nondeterministic_seeded in node.target.tags
 
 
-__all__ = ["draw_dropouts"]
+__all__ = ["draw_dropouts", "is_drawn"]

@@ -35,15 +35,17 @@ def saved_outputs(module: fx.GraphModule) -> frozenset[int]:
     return frozenset(range(len(returned))[metadata.tensors_saved_for_backwards_slice])
 
 
-def report_strides(module: fx.GraphModule, strides: Sequence[Any], saved: frozenset[int]) -> None:
-    """Tell AOTAutograd the strides of the saved outputs that differ from eager's. `strides`:
-    those of the program's results by output of the graph, None for what is no tensor."""
+def report_strides(
+    returned: Sequence[Any], strides: Sequence[Any], saved: frozenset[int]
+) -> None:
+    """Tell AOTAutograd the strides of the saved outputs that differ from eager's. `returned`: a
+    forward graph's outputs; `strides`: those of the program's results for each, None for what is no
+    tensor."""
     from torch._guards import TracingContext
 
     context = TracingContext.try_get()
-    (output,) = [node for node in module.graph.nodes if node.op == "output"]
     told: list[tuple[int, ...] | None] = []
-    for number, entry in enumerate(output.args[0]):
+    for number, entry in enumerate(returned):
         value = entry.meta.get("val") if isinstance(entry, fx.Node) else None
         kept = strides[number] if number in saved else None
         static = kept is not None and all(isinstance(d, int) for d in kept)

@@ -8,7 +8,7 @@ bound at the argument (or the operation) that it comes from.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -49,6 +49,7 @@ _DROPPED_OPS = frozenset({"_assert_tensor_metadata", "_functional_assert_async"}
 _COPIES = frozenset({"copy", "copy_"})
 _RESHAPES = frozenset({"view", "_unsafe_view", "reshape"})
 _NUMBERS = (int, float)
+_NOWHERE: Mapping[Any, Any] = {}
 TOKEN = object()  # what orders effects in torch's graphs
 
 
@@ -92,6 +93,8 @@ def import_graph(
     caller_derives_views: bool = False,
     saved: frozenset[int] = frozenset(),
     known: frozenset[str] = frozenset(),
+    argument_places: Mapping[str, tuple[int, int]] = _NOWHERE,
+    result_places: Mapping[int, int] = _NOWHERE,
 ) -> Imported:
     """The aten-level module of a traced FX graph.
 
@@ -99,7 +102,9 @@ def import_graph(
     `assert_guards`: what the trace assumed about sizes is asserted by the program (Dynamo checks
     its guards itself). `caller_derives_views`: a result that is a view of an argument as another
     dtype may be a copy (AOTAutograd derives the view again). `saved`: outputs of the graph that
-    only its backward sees. `known`: symbols that are bound where the graph's operations will stand.
+    only its backward sees. `argument_places`, `result_places`: where arguments (by name, with the
+    bytes of all) and outputs lie that the caller has as one array. `known`: symbols that are bound
+    where the graph's operations will stand.
     Raises UserError for what has no meaning here: higher-order operators other than control
     flow, script objects, sparse or quantized tensors.
     """
@@ -107,7 +112,8 @@ def import_graph(
         importer = _Importer(module, name, argument_kinds, argument_names)
         importer.assert_guards = assert_guards
         importer.caller_derives_views = caller_derives_views
-        importer.saved = saved
+        importer.saved, importer.result_places = saved, result_places
+        importer.argument_places = argument_places
         importer.known = known
         return importer.run()
 
@@ -150,6 +156,8 @@ class _Importer:
         self.assert_guards = False
         self.caller_derives_views = False
         self.saved: frozenset[int] = frozenset()
+        self.argument_places: Mapping[str, tuple[int, int]] = _NOWHERE
+        self.result_places: Mapping[int, int] = _NOWHERE
         self.known: frozenset[str] = frozenset()
 
     def run(self) -> Imported:
@@ -246,6 +254,9 @@ class _Importer:
             offset = symbols.dim_of(value.storage_offset())
             if free_symbols(offset) <= self.binder.bound:
                 entry["offset"] = A.DimAttr(offset)
+        if node.name in self.argument_places:
+            place, within = self.argument_places[node.name]
+            entry |= {"place": A.IntegerAttr(place), "within": A.IntegerAttr(within)}
         return A.DictAttr(entry)
 
     # -- nodes
@@ -447,6 +458,9 @@ class _Importer:
             entries = self.result_info(entry, value, len(info))
             if len(outputs) in self.saved and entries.get("alias_of") is None:
                 entries = A.DictAttr({**entries.as_dict(), "saved": A.UNIT})
+            if len(outputs) in self.result_places:
+                place = A.IntegerAttr(self.result_places[len(outputs)])
+                entries = A.DictAttr({"strides": entries.as_dict()["strides"], "place": place})
             outputs.append(len(values))
             values.append(self.returned(entry, value))
             info.append(entries)

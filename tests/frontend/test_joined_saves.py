@@ -1,0 +1,195 @@
+"""Saved tensors that are joined: values, what autograd sees, and what is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch._dynamo import compiled_autograd
+
+from irc.frontend import backend
+from irc.frontend.fx import joined_saves
+
+
+@pytest.fixture(autouse=True)
+def counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many tensors each partition joins, which happens on the CPU here."""
+    found: list[int] = []
+    join = joined_saves.join_saved
+
+    def counted(*arguments: Any) -> int:
+        found.append(join(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(joined_saves, "join_saved", counted)
+    monkeypatch.setattr(backend, "joined_bytes", lambda *_: 1 << 10)
+    torch._dynamo.reset()
+    yield found
+    compiled_autograd.reset()
+    torch._dynamo.reset()
+
+
+def model(dtype: torch.dtype = torch.float32) -> nn.Module:
+    torch.manual_seed(0)
+    layers = nn.Linear(6, 9), nn.LayerNorm(9), nn.GELU(), nn.Linear(9, 5), nn.Tanh()
+    return nn.Sequential(*layers).to(dtype)
+
+
+def check(own: nn.Module, call: Any, expected: nn.Module, rows: int = 4, **close: float) -> None:
+    dtype = next(own.parameters()).dtype
+    xs = [torch.randn(rows, 6, generator=torch.manual_seed(rows)).to(dtype) for _ in range(2)]
+    xs = [xs[0].clone().requires_grad_() for _ in xs]
+    for x, run in zip(xs, (call, expected), strict=True):
+        run(x).float().square().sum().backward()
+    torch.testing.assert_close(xs[0].grad, xs[1].grad, **close)
+    for p, q in zip(own.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(p.grad, q.grad, **close)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradients_are_eagers(dtype, counts):
+    own, expected = model(dtype), model(dtype)
+    call = torch.compile(own, backend="irc")
+    close = {} if dtype is torch.float32 else dict(rtol=3e-2, atol=3e-2)
+    for _ in range(2):
+        check(own, call, expected, **close)
+    assert len(counts) == 1 and counts[0] >= 3
+
+
+def test_autograd_keeps_one_tensor_and_hooks_see_it():
+    own, expected = model(), model()
+    call, packed = torch.compile(own, backend="irc"), []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        packed.append(tensor)
+        return tensor.clone()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        check(own, call, expected)
+    blocks = [t for t in packed if t.dtype is torch.uint8]
+    assert len(blocks) == 1 and blocks[0].dim() == 1
+
+
+def test_a_graph_may_be_walked_twice():
+    own, expected = model(), model()
+    x = torch.randn(4, 6)
+    with torch._functorch.config.patch(donated_buffer=False):
+        loss = torch.compile(own, backend="irc")(x).square().sum()
+        for _ in range(2):
+            loss.backward(retain_graph=True)
+    for _ in range(2):
+        expected(x).square().sum().backward()
+    for p, q in zip(own.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(p.grad, q.grad)
+
+
+def test_compiled_autograd_traces_the_parts():
+    own, expected = model(), model()
+    call = torch.compile(own, backend="irc")
+    with compiled_autograd._enable(torch.compile(backend="irc", fullgraph=True)):
+        check(own, call, expected)
+
+
+def test_changing_sizes_and_large_tensors_stay_apart(counts):
+    own, expected = model(), model()
+    call = torch.compile(own, backend="irc", dynamic=True)
+    for rows in (4, 7, 4):
+        check(own, call, expected, rows)
+    torch._dynamo.reset()
+    check(own, torch.compile(own, backend="irc"), expected, 300)
+    assert counts == [0, 0]
+
+
+def test_what_a_program_lays_out_itself_stays_apart(counts):
+    def images(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.conv2d(x.sin(), w).tanh().sum()
+
+    x, w = torch.randn(1, 2, 5, 5, requires_grad=True), torch.randn(3, 2, 3, 3, requires_grad=True)
+    torch.compile(images, backend="irc")(x, w).backward()
+    value = torch.empty(2, 1025)
+    assert counts == [0] and joined_saves._is_long_and_odd(value)
+    assert not joined_saves._is_long_and_odd(torch.empty(2, 1056))
+    assert not joined_saves._is_long_and_odd(torch.empty(2, 1023))
+
+
+def test_what_backward_returns_is_a_copy_or_apart():
+    def f(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x.sin() * y).sum() + (x.cos() * y.exp()).sum()
+
+    xs = [torch.randn(3, 4, generator=torch.manual_seed(1)).requires_grad_() for _ in range(2)]
+    ys = [torch.randn(3, 4, generator=torch.manual_seed(2)).requires_grad_() for _ in range(2)]
+    torch.compile(f, backend="irc")(xs[0], ys[0]).backward()
+    f(xs[1], ys[1]).backward()
+    torch.testing.assert_close(xs[0].grad, xs[1].grad)
+    torch.testing.assert_close(ys[0].grad, ys[1].grad)
+
+
+def test_graphs_of_cuda_make_no_tensors_anyway(monkeypatch):
+    from irc.options.options import parse_options
+
+    monkeypatch.undo()
+    graph = torch.fx.symbolic_trace(lambda x: x)
+    plain, graphs = parse_options(None, {"target": "triton"}), {"cuda_graphs": True}
+    graphed = parse_options(None, {"target": "triton", **graphs})
+    assert backend.joined_bytes(plain, graph) > 0 == backend.joined_bytes(graphed, graph)
+    assert backend.joined_bytes(parse_options(None, None), graph) == 0
+    for count in (0, 1000):
+        told = {"target": f"#irc.target<sm_90, joined_bytes = {count}>"}
+        assert backend.joined_bytes(parse_options(None, told), graph) == count
+
+
+class Block(nn.Module):
+    """Attention, dropout and a linear layer with its activation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.over = nn.LayerNorm(64), nn.LayerNorm(64)
+        self.qkv, self.out = nn.Linear(64, 192), nn.Linear(64, 64)
+        self.up, self.down = nn.Linear(64, 128), nn.Linear(128, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (
+            t.view(*t.shape[:2], 2, 32).transpose(1, 2) for t in self.qkv(self.norm(x)).chunk(3, -1)
+        )
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + nn.functional.dropout(self.out(y.transpose(1, 2).reshape(x.shape)), 0.2)
+        return x + self.down(nn.functional.gelu(self.up(self.over(x))))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_on_a_gpu(dtype, slow, counts, monkeypatch):
+    monkeypatch.setattr(backend, "joined_bytes", lambda *_: 4 << 20)
+    if slow:
+        monkeypatch.setenv("IRC_FORCE_SLOW_HOST", "1")
+    torch.manual_seed(0)
+    own = nn.Sequential(Block(), Block()).cuda().to(dtype)
+    expected = nn.Sequential(Block(), Block()).cuda().to(dtype)
+    expected.load_state_dict(own.state_dict())
+    call = torch.compile(own, backend="irc")
+    xs = [torch.randn(2, 40, 64, device="cuda", dtype=dtype).requires_grad_()]
+    xs.append(xs[0].detach().clone().requires_grad_())
+    packed: list[torch.Tensor] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        packed.append(tensor)
+        return tensor
+
+    for turn in range(3):
+        for x, module, run in zip(xs, (own, expected), (call, expected), strict=True):
+            module.zero_grad()
+            x.grad = None
+            torch.manual_seed(turn)
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+                y = run(x)
+            y.float().square().mean().backward()
+        close = dict(rtol=1e-3, atol=1e-4) if dtype is torch.float32 else dict(rtol=5e-2, atol=5e-3)
+        torch.testing.assert_close(xs[0].grad, xs[1].grad, **close)
+        for p, q in zip(own.parameters(), expected.parameters(), strict=True):
+            torch.testing.assert_close(p.grad, q.grad, **close)
+    assert counts == [counts[0]] and counts[0] >= 10
+    assert sum(t.dtype is torch.uint8 and t.dim() == 1 for t in packed) == 3
