@@ -127,7 +127,7 @@ class GpuFigures(Speeds):
         "points", "of a tile of columns in registers that are stored, too",
         least=1, power=True)] = 16384
     kept_points: Annotated[int, Figure(
-        "points", "of a thread of such a tile; few columns have half of it (softmax of f32 "
+        "points", "of a thread of such a tile; few columns have a quarter (softmax of f32 "
         "768x8192: 15.3 us of an H200 with 128, 17.6 with 64)", least=1, power=True)] = 128
     walked_kept_tile: Annotated[int, Figure(
         "points", "of a tile that is walked over such columns; a thread has 8 of 16-bit elements, "

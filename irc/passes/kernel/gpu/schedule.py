@@ -309,7 +309,7 @@ def _kept_columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribut
             entries["x_block"] = A.IntegerAttr(x)
         warps = max(1, min(gpu.row_warps * 2, x * r // (gpu.warp * gpu.kept_points)))
         few = isinstance(rows, int) and -(-rows // x) * warps <= gpu.parallel * gpu.row_spread
-        return min(gpu.row_warps * 2, warps * 2 if few else warps)
+        return min(gpu.row_warps * 2, warps * 4 if few else warps)
     return max(1, min(gpu.walked_kept_warps, x * r // (gpu.warp * (16 if size > 2 else 8))))
 
 
