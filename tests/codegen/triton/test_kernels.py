@@ -297,3 +297,13 @@ def test_a_reduction_in_a_gpu_group_has_a_program_instance_for_each_result(
     module = program.finish(turned).module
     PassManager.parse("group-computes").run(module, PassContext(target=target))
     assert len([op for op in module.walk() if isinstance(op, loop.GroupOp)]) == count
+
+
+@pytest.mark.parametrize(("columns", "told"), [(32768, True), (30523, False), (4096, False)])
+def test_walked_rows_tell_the_cache_what_is_read_again(columns: int, told: bool) -> None:
+    """Long rows of 16 bits that begin at whole groups: loops keep, but the last one."""
+    source = emit_kernel(form_gpu_kernel(softmax(4, columns, T.bf16).op, name="k"))
+    _, *loops = source.split("    for ")
+    assert len(loops) == (3 if told else 0)
+    assert ["evict_last" in text for text in loops] == [True, True, False][: len(loops)]
+    assert ["evict_first" in text for text in loops] == [False, False, True][: len(loops)]
