@@ -2,6 +2,7 @@
 compile, cold and with a filled store.
 
     python -m bench.tuned [--cuda] [--apart]
+    python -m bench.tuned --frozen          # layers on constant weights: oneDNN's or irc's panels
 """
 
 from __future__ import annotations
@@ -39,6 +40,27 @@ def programs(gpu: bool) -> list[Program]:
     ]  # fmt: skip
 
 
+def layer(inner: int, columns: int) -> Program:
+    """A linear on a constant weight with what follows it in a transformer."""
+    linear = torch.nn.Linear(inner, columns).eval()
+
+    def run(x: Any, residual: Any) -> Any:
+        y = linear(x)
+        if columns > inner:
+            return torch.nn.functional.gelu(y)
+        return torch.nn.functional.layer_norm(y + residual, (columns,))
+
+    return f"linear {inner} to {columns}", run, ()
+
+
+def layers() -> list[Program]:
+    """The layers of BERT-base for several rows."""
+    every = [(rows, *size) for rows in (16, 128, 512)
+             for size in ((768, 768), (768, 3072), (3072, 768))]  # fmt: skip
+    return [(*layer(inner, columns)[:2], ((rows, inner), (rows, columns)))
+            for rows, inner, columns in every]  # fmt: skip
+
+
 def lines(program: Program, device: str, dtype: torch.dtype, options: dict[str, Any]) -> None:
     """Print the remarks of a cold compile, and both compiles' seconds."""
     name, function, shapes = program
@@ -71,6 +93,7 @@ def main() -> None:
     """Run all programs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cuda", action="store_true")
+    parser.add_argument("--frozen", action="store_true")
     parser.add_argument("--apart", action="store_true", help="measure in another process")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -78,11 +101,13 @@ def main() -> None:
         options = {
             "max_autotune": True, "fx_graph_cache": False, "remarks": "no remark is told like this",
             "autotune_in_subproc": asked.apart, "max_autotune_budget": 30,
+            "freezing": asked.frozen,
         }  # fmt: skip
         device, dtypes = ("cuda", (torch.bfloat16,)) if asked.cuda else ("cpu", (torch.float32,))
         for dtype in dtypes:
-            for program in programs(asked.cuda):
-                lines(program, device, dtype, options)
+            for program in layers() if asked.frozen else programs(asked.cuda):
+                with torch.no_grad():
+                    lines(program, device, dtype, options)
 
 
 if __name__ == "__main__":

@@ -115,7 +115,8 @@ def main() -> None:
             if time.perf_counter() - start > asked.seconds:
                 break
             sides = compared(name, asked)
-            ratios.append(sides[0].wall / sides[-1].wall)
+            if len(sides) > 1:
+                ratios.append(sides[0].wall / sides[-1].wall)
             torch._dynamo.reset()
     if ratios:
         print(f"wall of the last side's: geometric mean {geometric_mean(ratios):.3f}, "

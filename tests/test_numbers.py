@@ -49,7 +49,7 @@ KNOWN = {
     "passes/kernel/gpu/odd_rows.py": {"GROUP_BYTES": FORMAT},
     "passes/kernel/gpu/plan.py": {"INDEX_LIMIT": FORMAT},
     "passes/kernel/sizes.py": {"FACTOR": REACH, "LEAST_SIZE, MOST_SIZE": REACH},
-    "passes/kernel/tune.py": {"BUILDS, LEAST": REACH, "MOST_STEPS": REACH},
+    "passes/kernel/tune.py": {"BUILDS, LEAST": REACH, "MOST_STEPS, GPU_STEPS": REACH},
     "passes/layout/elide_layout_copies.py": {"COPY, READ": NAMES},
     "passes/layout/shared_results.py": {"LIMIT": REACH},
     "passes/loop/elide_rounding.py": {"_MAX_DEPTH": REACH},
