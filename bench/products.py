@@ -47,9 +47,9 @@ def array(sizes: Sequence[int], element: str) -> str:
     return f"tensor<{list(sizes)} x {element}, strides {strides}>"
 
 
-def panels_of(target: Target, element: str) -> tuple[int, int]:
+def panels_of(target: Target, element: str, rows: int = 2) -> tuple[int, int]:
     """Columns of a panel, and the terms of a column that lie side by side in it."""
-    if element == "bf16" and "amx-bf16" in target.features.sets:
+    if element == "bf16" and "amx-bf16" in target.features.sets and rows > 1:
         return 32, 2
     return (48 if target.vector_bits == 512 else 16), 1
 
@@ -211,7 +211,7 @@ def measure(
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[element]
     x, weight = torch.randn(rows, inner).to(dtype), torch.randn(columns, inner).to(dtype)
     bias, other = torch.randn(columns), torch.randn(rows, columns)
-    panel, group = form = panels_of(target, element)
+    panel, group = form = panels_of(target, element, rows)
     whole = torch.nn.functional.pad(weight, (0, 0, 0, -columns % panel))
     panels = whole.reshape(-1, panel, inner // group, group).transpose(1, 2).contiguous()
     out = torch.empty(rows, columns, dtype=dtype)

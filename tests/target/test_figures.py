@@ -125,10 +125,10 @@ TEXTS = {
         "%a = loop.read %x[i, j, k] : f32 %b = loop.read %w[k, n] : f32 "
         "%c = arith.mulf %a, %b : f32 loop.yield %c } : f32[8, 16, 64]", "%y: f32[8, 16, 64]"),
     "a product of bf16": (
-        "%x: bf16[16, 64], %w: bf16[64, 64]", "%y = loop.compute par(i0: 16, i1: 64) red(i2: 64) "
+        "%x: bf16[16, 64], %w: bf16[512, 64]", "%y = loop.compute par(i0: 16, i1: 512) red(i2: 64) "
         "-> reduce(sum, f32) { %a = loop.read %x[i0, i2] : bf16 %b = loop.read %w[i1, i2] : bf16 "
         "%c = arith.extf %a : bf16 to f32 %d = arith.extf %b : bf16 to f32 "
-        "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[16, 64]", "%y: f32[16, 64]"),
+        "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[16, 512]", "%y: f32[16, 512]"),
     "lines": (LINES.format(512, 3072), LINE.format(512, 3072), "%y: f32[512, 3072]"),
     "lines with little to spare": (
         LINES.format(512, 1100), LINE.format(512, 1100), "%y: f32[512, 1100]"),
@@ -175,6 +175,8 @@ CPU = {
     "aliasing_bytes": ("65536", "a deep product"),
     "unpacked_rows": ("1", "a product of what lies along it"),
     "matrix_rows": ("17", "a product of bf16"),
+    "matrix_panels": ("2", "a product of bf16"),
+    "fetched_panels": ("4", "a product of its sine"),
     "unpacked_columns": ("2", "a product of what lies along it"),
 }
 GPU = {
@@ -258,7 +260,7 @@ GPU = {
 ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes"}
 #: Those that another one switches on.
 SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
-SWITCHED["matrix_rows"] = "avx512, sets = [{}]".format(", ".join(
+SWITCHED["matrix_rows"] = SWITCHED["matrix_panels"] = "avx512, sets = [{}]".format(", ".join(
     f'"{name}"' for name in (*TargetFeatures.avx512().sets, "amx-bf16", "amx-tile")))  # fmt: skip
 SWITCHED["early_points"] = "sm_90, early_bytes = 0"
 CASES = [*((SWITCHED.get(f, "avx2"), f, *case) for f, case in CPU.items()),

@@ -10,6 +10,7 @@ import torch
 
 import irc
 from irc.dialects import loop
+from irc.dialects.kernel import KernelFuncOp, PrefetchOp
 from irc.interp.core import run
 from irc.ir.passes import PassContext, PassManager
 
@@ -295,6 +296,21 @@ def test_sums_of_a_part_of_the_depth_stay_in_their_memory():
     a, b = torch.randn(9, 20), torch.randn(20, 16)
     (got,) = run(module, a, b)
     torch.testing.assert_close(got.double(), a.double() @ b.double(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("entries, fetched", [
+    ("pack_right = true, point_columns = 32 : i64", True),
+    ("pack_right = true, point_columns = 32 : i64, inner = \"columns\"", False),
+    ("pack_right = true", False),
+    ("pack_right = true, point_columns = 32 : i64, block_depth = 16 : i64", False),
+])  # fmt: skip
+def test_what_is_packed_next_is_fetched_meanwhile(entries, fetched):
+    text = product(24, 64, 96, f"{TILES}, {entries}", across=["right"])
+    (kernel,) = (op for op in formed(text).walk() if isinstance(op, KernelFuncOp))
+    pointers = {op.pointer for op in kernel.walk() if isinstance(op, PrefetchOp)}
+    assert (kernel.block.arguments[1] in pointers) == fetched
+    got, (a, b) = native(text)
+    torch.testing.assert_close(got.double(), a.double() @ b.double().t(), rtol=1e-4, atol=1e-4)
 
 
 def test_the_number_of_threads_changes_no_bit():

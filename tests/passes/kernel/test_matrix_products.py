@@ -100,6 +100,12 @@ def test_values(sizes, entries, plain):
         torch.testing.assert_close(native.double(), wanted, rtol=1e-4, atol=1e-4)
 
 
+def test_tiles_fit_the_blocks_that_are_there():
+    program = text(15, 64, 64, "point_rows = 32 : i64, block_rows = 8 : i64", plain=True)
+    printed = irc.print_op(formed(program))
+    assert "rows = 8 : i64" in printed and "kernel.dot_rows" in printed
+
+
 def test_a_part_of_a_tile_sets_the_tiles_up_for_itself():
     lines = emit_text(kernels(formed(text(45, 32, 32))), TILES, "asm").splitlines()
     loads = [line.split()[1] for line in lines if "ldtilecfg" in line]

@@ -299,7 +299,14 @@ class _TileChooser:
         ):
             return False
         panel = self._panel(own, dot)
+        if own.has("point_columns") and own.point_columns % panel:
+            return False
         return not misfit(left, right, self.row_run, self.columns, self.depth_run, panel, packed)
+
+    def _dividing(self, own: CpuSchedule, most: int) -> int:
+        """The most rows of a tile up to so many that blocks which are there consist of."""
+        blocks = [getattr(own, name) for name in ("point_rows", "block_rows") if own.has(name)]
+        return next(r for r in range(most, 0, -1) if not any(block % r for block in blocks))
 
     def _panel(self, own: CpuSchedule, dot: Rows) -> int:
         """Columns of a panel for registers that hold whole tiles: two of these side by side."""
@@ -311,13 +318,13 @@ class _TileChooser:
         dot = dot_of_factors(*self._sides(own))
         assert dot is not None
         fill(tile_vectors=self._panel(own, dot) // own.lanes)
-        fill(tile_rows=min(2 * dot.tile[0], max(rows, 1)))
+        fill(tile_rows=self._dividing(own, min(2 * dot.tile[0], max(rows, 1))))
         fill(pack_right=not self._multiplies(own, False))
         fill(pack_left=False, block_depth=0, inner="rows")
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
         room = self.target.processor.core_bytes // (2 * max(estimate(depth.extent), 1))
-        most = max((room - 2 * own.tile_vectors * own.lanes) // own.tile_rows, 1) * own.tile_rows
+        most = max(room // own.tile_rows, 1) * own.tile_rows
         fill(block_rows=0 if most >= rows else most)
         return own
 
@@ -328,7 +335,7 @@ class _TileChooser:
         registers = 32 if features.has_avx512 or not features.is_x86 else 16
         fill(tile_columns=features.unpacked_columns, tile_vectors=1)
         most = max((registers - 1) // own.tile_columns - 1, 1)
-        fill(tile_rows=-(-rows // -(-rows // most)))
+        fill(tile_rows=self._dividing(own, -(-rows // -(-rows // most))))
         fill(pack_right=False, pack_left=not self._reads_rows_along(left))
         fill(block_depth=0, inner="rows", block_rows=0)
         points = self._points(own)
@@ -378,6 +385,11 @@ class _TileChooser:
         depth = max(own.block_depth or estimate(self.depth_run.axis.extent), 1)
         panel = own.tile_vectors * own.lanes
         count = max(2 * self.target.processor.core_bytes // (4 * depth * panel), 1)
+        features = self.target.features
+        if own.products == "matrix":
+            count = min(count, features.matrix_panels)
+        elif not own.block_depth:
+            count = min(count, features.fetched_panels)
         return 0 if 2 * count * panel >= estimate(self.columns.extent) else count * panel
 
     def _sides(self, own: CpuSchedule) -> tuple[TiledFactor, TiledFactor]:

@@ -197,13 +197,11 @@ class SumTile:
         initial = [zero] * (self.count * len(masks))
         left, right = self._left(), self._right(column, masks)
 
-        ahead = self._after(column)
+        fetch = self._fetch_ahead(column)
 
         def at(place: Scalar, carried: Sequence[Value]) -> list[Value]:
-            if ahead is not None:
-                pointer, base, step = ahead
-                there = emitter.plus(base, emitter.times(place, step))
-                emitter.effect(kernel.PrefetchOp, (pointer, emitter.value(there)))
+            if fetch is not None:
+                fetch(place)
             factors = right(place)
             sums = list(carried)
             ones = left(place)
@@ -343,19 +341,60 @@ class SumTile:
                 places.append(self._right_place(emitter.plus(column, after)))
         return places
 
-    def _after(self, column: Scalar) -> tuple[Value, Scalar, Scalar] | None:
-        """What is fetched meanwhile for the next panel: a line of the cache for each term, another
-        one with each tile of rows. As pointer, place, and step along the depth."""
+    def _fetch_ahead(self, column: Scalar) -> Callable[[Scalar], None] | None:
+        """What has memory fetched at a place of the depth: of what is packed next, where its terms
+        lie side by side, else of the next panel."""
         if self.tiles.schedule.inner != "rows" or self.count < self.tiles.schedule.tile_rows:
             return None
         emitter = self.emitter
-        pointer, type_, step = self._right_array()
-        tile = emitter.quotient(
+        number = emitter.quotient(
             emitter.minus(self.row, self.rows.lower), self.tiles.schedule.tile_rows, True
         )
-        line = emitter.times(tile, LINE_BITS // type_.width)  # type: ignore[attr-defined]
-        place = self._right_place(emitter.plus(column, self.tiling.panel))
-        return pointer, emitter.plus(place, line), step
+        return self._fetch_source(column, number) or self._fetch_panel(column, number)
+
+    def _fetch_panel(self, column: Scalar, number: Scalar) -> Callable[[Scalar], None]:
+        """A line of the cache for each term, another one with each tile of rows."""
+        emitter = self.emitter
+        pointer, type_, step = self._right_array()
+        line = emitter.times(number, LINE_BITS // type_.width)  # type: ignore[attr-defined]
+        base = emitter.plus(self._right_place(emitter.plus(column, self.tiling.panel)), line)
+
+        def fetch(place: Scalar) -> None:
+            there = emitter.value(emitter.plus(base, emitter.times(place, step)))
+            emitter.effect(kernel.PrefetchOp, (pointer, there))
+
+        return fetch
+
+    def _fetch_source(self, column: Scalar, number: Scalar) -> Callable[[Scalar], None] | None:
+        """What is packed into this panel's place next, the columns of the next point. Each tile of
+        rows has some of the columns fetched, in turn with the terms; together, all of them."""
+        emitter, tiling, own = self.emitter, self.tiling, self.tiles.schedule
+        access, rows = tiling.right.access, tiling.rows.extent
+        if not tiling.right.packed or access is None or access.storage is None:
+            return None
+        apart = coefficient(access.expression, tiling.columns.name)
+        if apart is None or coefficient(access.expression, tiling.depth.name) != 1:
+            return None
+        if not isinstance(rows, int) or not own.point_columns or self.owner.in_parts:
+            return None
+        tiles = -(-(own.block_rows or own.point_rows or rows) // own.tile_rows)
+        each = 1
+        while each * tiles < tiling.panel:
+            each *= 2
+        first = emitter.plus(column, emitter.times(number, each))
+        first = emitter.plus(first, own.point_columns)
+        scope = self.scope.child(OUTER)
+        scope.names[tiling.columns.name] = first
+        begin = emitter.scalar(substitute(access.expression, {tiling.depth.name: 0}), scope)
+        step = emitter.scalar(apart, scope)
+        pointer = self.tiles.state.pointers[access.storage.value]
+
+        def fetch(place: Scalar) -> None:
+            line = emitter.times(emitter.remainder(place, each, True), step) if each > 1 else 0
+            there = emitter.plus(emitter.plus(begin, place), line)
+            emitter.effect(kernel.PrefetchOp, (pointer, emitter.value(there)))
+
+        return fetch
 
     # -- sums of a part of the depth
 
