@@ -257,7 +257,7 @@ def self_test(gpu: Gpu) -> str | None:
         return "a ctypes array doesn't hold its address at offset 16"
     device = torch.cuda.current_device()
     gpu.prepare(device)
-    torch.zeros(1, device="cuda")
+    torch.zeros(1).cuda()
     if gpu.driver.current_context() != gpu.table[CONTEXTS + device]:
         return "torch doesn't use the primary context of a device"
     return _test_stream(gpu, device) or _test_tensors(gpu, device)
@@ -279,10 +279,10 @@ def _test_tensors(gpu: Gpu, device: int) -> str | None:
     offset = torch_abi.key_offset()
     assert offset is not None
     required, forbidden = gpu.table[KEYS_REQUIRED], gpu.table[KEYS_FORBIDDEN]
-    dense = torch.ones(2, 3, device="cuda")
-    half = torch.ones(4, dtype=torch.complex64, device="cuda")
+    plain = torch.ones(2, 3)  # copied there: no operator's kernel need be loaded
+    dense, half = plain.cuda(), torch.ones(4, dtype=torch.complex64).cuda()
     probes = [dense, torch.nn.Parameter(dense[0]), dense[:, 1:], half.conj(),
-              torch._neg_view(dense), dense.to_sparse(), torch.ones(2)]  # fmt: skip
+              torch._neg_view(dense), plain.to_sparse().cuda(), plain]  # fmt: skip
     answers = []
     for tensor in probes:
         impl = ctypes.c_uint64.from_address(torch_abi.tensor_handle(tensor)).value

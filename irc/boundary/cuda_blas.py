@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -150,17 +150,24 @@ def plainly() -> Iterator[None]:
             yield
 
 
+def whole_numbers(sizes: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """Small ones on the GPU, copied there: the first use of each operator there loads its kernel,
+    which takes milliseconds."""
+    count = torch.arange(torch.Size(sizes).numel())
+    return (count * 7 % 5 - 2).view(*sizes).to(dtype).cuda()
+
+
+def are_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two tensors of the GPU have equal elements, which the CPU compares."""
+    return torch.equal(first.cpu(), second.cpu())
+
+
 def _tested(
     words: ProductFunction, form: str, dtype: torch.dtype, call: Caller
 ) -> str | None:
     batches, rows, inner, columns = 3, 8, 16, 24
-
-    def numbers(*sizes: int) -> torch.Tensor:
-        count = torch.arange(torch.Size(sizes).numel(), device="cuda")
-        return (count * 7 % 5 - 2).view(sizes).to(dtype)
-
-    left, right = numbers(batches, rows, inner), numbers(batches, columns, inner)
-    out = torch.zeros(batches, rows, columns, dtype=dtype, device="cuda")
+    left, right = (whole_numbers((batches, n, inner), dtype) for n in (rows, columns))
+    out = torch.zeros(batches, rows, columns, dtype=dtype).cuda()
     if form == "gemm":
         left, right, out = left[0], right[0], out[0]
     # The operator first: a library that can't be set up raises its error here.
@@ -171,10 +178,10 @@ def _tested(
     operands = (t.data_ptr() for t in (right, left, out))
     if call(form, words, (ctypes.c_int64 * len(shape))(*shape), *operands):
         return f"{form} isn't computed"
-    return None if torch.equal(out, expected) else f"{form} doesn't give the operator's values"
+    return None if are_equal(out, expected) else f"{form} doesn't give the operator's values"
 
 
 __all__ = [
-    "DTYPES", "FORMS", "ProductFunction", "addresses", "expect", "finder", "is_usual", "plainly",
-    "self_test",
+    "DTYPES", "FORMS", "ProductFunction", "addresses", "are_equal", "expect", "finder", "is_usual",
+    "plainly", "self_test", "whole_numbers",
 ]  # fmt: skip

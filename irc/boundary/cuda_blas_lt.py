@@ -229,20 +229,18 @@ def self_test(site: BiasedSite, dtype: str, call: Callable[..., int]) -> str | N
     """Why a site of `TEST_NUMBERS` isn't what the operator computes; None when it is."""
     with cuda_blas.plainly():
         turned, _, columns, rows, inner, *_ = TEST_NUMBERS
-
-        def numbers(*sizes: int) -> torch.Tensor:
-            count = torch.arange(torch.Size(sizes).numel(), device="cuda")
-            return (count * 7 % 5 - 2).view(sizes).to(getattr(torch, dtype))
-
-        left, right, bias = numbers(rows, inner), numbers(columns, inner), numbers(columns)
+        left, right, bias = (
+            cuda_blas.whole_numbers(sizes, getattr(torch, dtype))
+            for sizes in ((rows, inner), (columns, inner), (columns,))
+        )
         # The operator first: a library that can't be set up raises its error here.
         expected = torch.addmm(bias, left, right.t())
-        out = torch.zeros_like(expected)
+        out = torch.zeros(expected.shape, dtype=expected.dtype).cuda()
         stream = torch.cuda.current_stream().cuda_stream
         pointers = [t.data_ptr() for t in (right, left, bias, out)]
         if call(site, *pointers, stream):
             return "a product with a bias isn't computed"
-        same = torch.equal(out, expected)
+        same = cuda_blas.are_equal(out, expected)
         return None if same else "a product with a bias has other values than the operator's"
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import attrs
 import torch
 
-from irc.boundary.cuda_blas import plainly
+from irc.boundary.cuda_blas import are_equal, plainly, whole_numbers
 
 #: Words: torch's function; what gives its context, and tells whether cuDNN is enabled, may try
 #: kernels, has to compute alike each time (as all operators have), may compute in TF32; then the
@@ -123,17 +123,18 @@ def self_test(symbol_address: Callable[[str], int | None], dtype: str, call: Cal
     which = Convolution(dtype, 0, (2, 16, 6, 5), (8, 16, 3, 3), (1, 1, 2, 1, 1, 1, 1))
 
     def numbers(sizes: tuple[int, ...]) -> torch.Tensor:
-        count = torch.arange(torch.Size(sizes).numel(), device="cuda")
-        whole = (count * 7 % 5 - 2).view(sizes).to(getattr(torch, dtype))
-        return whole.to(memory_format=torch.channels_last)
+        batches, channels, *plane = sizes
+        rows = whole_numbers((batches, *plane, channels), getattr(torch, dtype))
+        return rows.permute(0, 3, 1, 2)
 
     with plainly():
         image, weight = numbers(which.image), numbers(which.weight)
         expected = torch.conv2d(image, weight, None, (2, 1), (1, 1))
-        out = torch.zeros_like(expected)
+        zeros = torch.zeros(expected.shape, dtype=expected.dtype)
+        out = zeros.to(memory_format=torch.channels_last).cuda()
         if call(addresses(symbol_address, which), image, weight, out):
             return "the convolution isn't computed"
-        return None if torch.equal(out, expected) else "it doesn't have the operator's values"
+        return None if are_equal(out, expected) else "it doesn't have the operator's values"
 
 
 __all__ = [

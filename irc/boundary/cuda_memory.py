@@ -65,7 +65,8 @@ def self_test(words: MemoryFunctions, make: Maker, place: str = "cuda") -> str |
             theirs = torch.empty_strided(sizes, strides, dtype=dtype, device=place)
             if own is None or facts(own) != facts(theirs):
                 return f"an empty tensor of {sizes} isn't as torch's"
-            own.fill_(1)  # on memory that is there
+            storage = own.untyped_storage()
+            storage.copy_(torch.UntypedStorage(storage.nbytes()))  # to memory that is there
     return None
 
 

@@ -95,8 +95,9 @@ def check_kernel(device: int) -> CheckKernel | None:
             kernel = CheckKernel(gpu, device)
         except cuda.DriverError:
             return None
-        truths = torch.ones(2 * CHECK_THREADS, dtype=torch.uint8, device="cuda")
+        truths = torch.ones(2 * CHECK_THREADS, dtype=torch.uint8)
         truths[CHECK_THREADS + 1] = 0
+        truths = truths.cuda()
         seen = torch.full((6,), 7, dtype=torch.uint8, pin_memory=True)
         for place, (count, tell) in enumerate(_PROBES):
             kernel.look(truths[:count], seen.data_ptr() + place, tell)
