@@ -89,6 +89,18 @@ def test_a_process_serves_the_next_program_in_its_environment(
     assert process.popen.poll() is not None
 
 
+def test_processes_that_nobody_wants_end(monkeypatch, no_processes):
+    monkeypatch.setattr(workers, "_IDLE_SECONDS", 0.05)
+    with workers.ready(2):
+        first, second = workers.current()._processes
+    assert first.popen.wait(20) is not None and second.popen.wait(20) is not None
+    with workers.ready(1):
+        (third,) = workers.current()._processes
+        workers._forget()  # in a fork
+        assert workers.current() is None and workers._pool._free == []
+    assert third.popen.wait(20) is not None
+
+
 def test_a_process_gets_ready_by_a_kernel_that_compiles():
     facts, code = compiling._answer(compiling.FIRST, {})
     assert facts["name"] == "first" and code.startswith(b"\x7fELF")
