@@ -60,8 +60,12 @@ def release_memory() -> int:
     """Free the memory that programs keep for their next calls; how many bytes it was.
 
     The next call of each program allocates again. Memory of calls that run now stays. What torch's
-    allocators keep is theirs (`torch.cuda.empty_cache`).
+    allocators keep is theirs (`torch.cuda.empty_cache`). Processes that wait to compile kernels
+    for a GPU end.
     """
+    from irc.codegen.triton import workers  # a warm start reads it not
+
+    workers.release()
     freed = 0
     for slots in list(_every):
         freed += slots.drain() + slots.drain_pool(_NOBODY, -1)

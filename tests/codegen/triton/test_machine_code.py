@@ -64,7 +64,7 @@ def test_another_process_compiles_the_same(described, monkeypatch, no_processes)
         assert machine_code.compile_codes(described, wanted) == own
         processes = workers.current()._processes
     assert workers.current() is None
-    workers.release()
+    irc.release_memory()
     assert all(process.popen.returncode is not None for process in processes)
 
 
