@@ -63,7 +63,7 @@ def release_memory() -> int:
     allocators keep is theirs (`torch.cuda.empty_cache`). Processes that wait to compile kernels
     for a GPU end.
     """
-    from irc.codegen.triton import workers  # a warm start reads it not
+    from irc.codegen.triton import workers  # not for a warm start
 
     workers.release()
     freed = 0
