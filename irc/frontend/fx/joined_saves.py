@@ -19,7 +19,6 @@ import attrs
 import torch
 from torch import fx
 
-from irc.analysis.calls import OUT_VARIANTS
 from irc.dialects.aten import own
 from irc.frontend.decompositions.converted import converted
 from irc.frontend.importing.importer import Given, Imported, Output
@@ -181,6 +180,8 @@ def _is_made(root: fx.Node) -> bool:
         return is_drawn(root)
     if not isinstance(root.target, torch._ops.OpOverload):
         return False
+    from irc.analysis.calls import OUT_VARIANTS  # not for a warm start
+
     return str(root.target) in OUT_VARIANTS or root.target.overloadpacket in converted()
 
 
