@@ -1,6 +1,7 @@
 """Frozen convolutions of f32 on a CPU: kernels of our own against oneDNN's packed ones, one thread.
 
     OMP_NUM_THREADS=1 python -m bench.convolutions [--rounds 20]
+    OMP_NUM_THREADS=1 python -m bench.convolutions --against irc@FOLDER   (beside another irc)
 
 For each convolution of ResNet-50 (4 images of 224x224) that has one: milliseconds of the compiled
 layer with its relu, by oneDNN and by ours, the median of the rounds' ratios (above 1: ours is
@@ -23,7 +24,7 @@ import torch
 from torch import nn
 
 import irc  # noqa: F401  # its import registers the backend
-from bench.common import print_load, table
+from bench.common import Prepared, Side, interleaved, median_ratio, print_load, side_name, table
 
 
 @attrs.frozen
@@ -118,6 +119,44 @@ def measure(layer: Layer, rounds: int) -> list[str]:
     ]  # fmt: skip
 
 
+def prepare(case: dict[str, Any], backend: str) -> Prepared:
+    """A layer, compiled, with the error of its first result against f64."""
+    layer = LAYERS[case["layer"]]
+    torch.set_grad_enabled(False)
+    torch.manual_seed(0)
+    model = Network(layer).eval()
+    x = torch.randn(4, layer.channels, layer.size, layer.size).relu()
+    inputs = [x.contiguous(memory_format=torch.channels_last)]
+    if layer.residual:
+        inputs.append(torch.randn_like(model(*inputs)))
+    exact = copy.deepcopy(model).double()(*(i.double() for i in inputs))
+    call = compiled(model, OURS)
+    error = float((call(*inputs).double() - exact).norm() / exact.norm())
+    return Prepared(lambda: call(*inputs), {"error": error})
+
+
+def compare(other: str, rounds: int, threads: int) -> None:
+    """Print the layers' times beside another irc's, in processes of their own."""
+    rows, totals = [], [0.0, 0.0]
+    with Side("bench.convolutions", "irc", threads) as here, Side(
+        "bench.convolutions", other, threads
+    ) as there:
+        for number, layer in enumerate(LAYERS):
+            errors = [side.prepare({"layer": number})["error"] for side in (there, here)]
+            times = interleaved((there, here), rounds)
+            before, ours = (statistics.median(times[b]) for b in (other, "irc"))
+            totals = [t + layer.count * v for t, v in zip(totals, (before, ours), strict=True)]
+            ratio = median_ratio(times[other], times["irc"])
+            rows.append([
+                str(layer), str(layer.count), f"{before * 1e3:.3f}", f"{ours * 1e3:.3f}",
+                f"{ratio:.3f}", f"{layer.operations / ours:.0f}", *(f"{e:.1e}" for e in errors),
+            ])  # fmt: skip
+            print(" | ".join(rows[-1]), flush=True)
+    head = ("layer", "count", "other ms", "ours", "other/ours", "GFLOP/s", "error other", "ours")
+    print(table(head, rows))
+    print(f"all of them: {totals[0] * 1e3:.1f} ms, ours {totals[1] * 1e3:.1f} ms")
+
+
 POINTS = [(1, 2), (1, Fraction(1, 2)), (Fraction(3, 4), Fraction(4, 3)),
           (Fraction(2, 3), Fraction(3, 2)), (Fraction(5, 8), Fraction(3, 2))]  # fmt: skip
 
@@ -152,10 +191,16 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--against", type=side_name, metavar="irc@REVISION")
+    parser.add_argument("--threads", type=int, default=1)
+    chosen = parser.parse_args()
+    rounds = chosen.rounds
     torch.set_grad_enabled(False)
     torch.set_num_threads(1)
     print_load()
+    if chosen.against:
+        compare(chosen.against, rounds, chosen.threads)
+        return
     rows = [measure(layer, rounds) for layer in LAYERS]
     print(table(HEAD, rows))
     for place, name in ((2, "oneDNN"), (3, "ours")):
