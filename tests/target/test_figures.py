@@ -167,6 +167,7 @@ CPU = {
     "tile_times": ("[1, 100, 1]", "a small product"),
     "most_vectors": ("1", "a small product"),
     "thread_blocks": ("1", "a small product"),
+    "near_columns": ("0", "a small product"),
     "few_rows": ("0", "a product of some rows"),
     "packed_element": ("0", "a small product"),
     "unrolled_terms": ("4", "a small product"),

@@ -184,7 +184,7 @@ CASES = {
     "point_columns": (PRODUCT, 16, 7),
     "block_rows": (PRODUCT, 4, 3),
     "block_depth": (PRODUCT, 8, 3),
-    "inner": (PRODUCT, "columns", "depth"),
+    "inner": (PRODUCT, "rows", "depth"),
     "pack_left": (PLAIN_PRODUCT, True, 0),
     "pack_right": (PLAIN_PRODUCT, True, 0),
     "products": (UNPACKED, "lanes", "columns", {"pack_right": True}),

@@ -14,6 +14,7 @@ from irc.dialects import arith, loop
 from irc.dialects.kernel.dots import Rows
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim, coefficient
+from irc.ir.types import element_bytes
 from irc.passes.kernel.cpu.contraction.matrices import dot_of_factors, misfit
 from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.contraction.tiling import (
@@ -257,11 +258,20 @@ class _TileChooser:
             pack_left=not reads_rows(left, self.row_run, self.depth_run)
             or self._collides(left, depth, own.tile_rows),
         )
-        fill(block_depth=self._depth(depth.extent, own), inner="rows")
+        fill(block_depth=self._depth(depth.extent, own))
+        fill(inner="columns" if self._stays_near(own) else "rows")
         rows, columns = self._points(own)
         fill(point_rows=rows, point_columns=columns)
         fill(block_rows=self._block_rows(own))
         return own
+
+    def _stays_near(self, own: CpuSchedule) -> bool:
+        """Whether all columns stay in the second-level cache, so that rows and results pass
+        once."""
+        depth = own.block_depth or estimate(self.depth_run.axis.extent)
+        size = element_bytes(self.products.contraction.accumulator) * depth
+        room = self.target.features.near_columns * self.target.processor.core_bytes
+        return size * estimate(self.columns.extent) <= room
 
     def _products(self, own: CpuSchedule) -> str:
         """What a vector of sums has: parts of the depth, where few rows meet a factor that would
