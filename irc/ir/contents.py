@@ -24,10 +24,17 @@ INLINE_BYTES = 256
 
 def tensor_bytes(tensor: torch.Tensor) -> memoryview:
     """The elements of a tensor in row-major order, little-endian."""
-    flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-    if flat.numel() == 0:
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if plain.numel() == 0:
         return memoryview(b"")
-    return flat.view(torch.uint8).numpy().data
+    return _bytes_of(plain).numpy().data
+
+
+def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements of a tensor in row-major order, as bytes. To torch a lone element is contiguous
+    whatever its stride, and so no bytes."""
+    dense = tensor.contiguous()
+    return dense.as_strided((dense.numel(),), (1,)).view(torch.uint8)
 
 
 def content_key(tensor: torch.Tensor) -> str:
@@ -60,11 +67,12 @@ def content_tensor(content: Any, dtype: torch.dtype, sizes: Sequence[int]) -> to
     when there are more or fewer bytes than that.
     """
     shape = tuple(sizes)
+    flat: torch.Tensor | None
     if isinstance(content, torch.Tensor):
         content = content.detach()
         if content.dtype == dtype and tuple(content.shape) == shape:
             return content
-        flat = content.contiguous().reshape(-1).view(torch.uint8)
+        flat = _bytes_of(content)
     else:
         flat = torch.frombuffer(bytearray(content), dtype=torch.uint8) if len(content) else None
     count = 1

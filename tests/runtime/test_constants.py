@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 
 import pytest
 import torch
@@ -76,3 +77,10 @@ func.func @main() -> tensor<2xf32> attributes {level = "graph"} {
     with torch.device("meta"):
         (found,) = evaluate(ops, list(last.operands), module)
     assert torch.equal(found, torch.tensor([2.5, 3.5]))
+
+
+def test_a_lone_element_with_any_stride_is_a_constant() -> None:
+    """To torch it is contiguous, and can't be viewed as bytes."""
+    lone = torch.tensor([3.0, 4.0]).as_strided((1, 1), (5, 2), 1)
+    assert bytes(tensor_bytes(lone)) == struct.pack("<f", 4.0)
+    assert content_tensor(lone, torch.int32, (1,)).view(torch.float32).item() == 4.0
