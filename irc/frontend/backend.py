@@ -22,13 +22,18 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import direct_calls, saved_functions
 from irc.frontend.decompositions import table as D
-from irc.frontend.fx import attention, joined_saves
+from irc.frontend.fx import attention
 from irc.frontend.fx.argument_views import show_arguments
 from irc.frontend.fx.dropouts import draw_dropouts, skip_dropouts
 from irc.frontend.fx.higher_order import expand_higher_order
 from irc.frontend.fx.mutating_calls import unwrap_mutating_calls
 from irc.frontend.fx.random_states import eager_generators
-from irc.frontend.fx.saved_activations import report_strides, saved_outputs, take_strides
+from irc.frontend.fx.saved_activations import (
+    JoinedParts,
+    report_strides,
+    saved_outputs,
+    take_strides,
+)
 from irc.frontend.fx.setting_guards import guard_settings
 from irc.frontend.fx.sparse_results import take_sparse, with_rest
 from irc.frontend.fx.storage_places import take_storages
@@ -175,10 +180,7 @@ def compile_graph(
             fw_compiler=compiler("forward"),
             bw_compiler=compile_backward,
             inference_compiler=compiler("inference"),
-            partition_fn=joined_saves.joining(
-                attention.partition(options, functools.partial(target_of, (), options)),
-                functools.partial(joined_bytes, options),
-            ),
+            partition_fn=functools.partial(partitioned, options),
             decompositions=D.decompositions(),
             keep_inference_input_mutations=True,
         )
@@ -261,7 +263,7 @@ def compile_fx(
     if stage == "backward":
         take_strides(module, inputs)
     lengths = base_lengths(module)
-    parts = joined_saves.parts_of(module, stage)
+    parts = joined_parts(module, stage)
 
     def make(tensors: Sequence[Any]) -> tuple[Callable[..., Any], tuple[int, ...]]:
         with gc_paused:
@@ -329,6 +331,24 @@ def target_of(
     values = [] if module is None else [node.meta.get("val") for node in module.graph.nodes]
     devices = {x.device.type for x in (*inputs, *values) if isinstance(x, torch.Tensor)}
     return Target.host(gpu="cuda" in devices)
+
+
+def partitioned(options: Options, joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
+    """The forward and the backward graph of a joint one."""
+    from irc.frontend.fx import joined_saves
+
+    cut = attention.partition(options, functools.partial(target_of, (), options))
+    joining = joined_saves.joining(cut, functools.partial(joined_bytes, options))
+    return joining(joint, *arguments, **keywords)
+
+
+def joined_parts(module: fx.GraphModule, stage: str) -> JoinedParts:
+    """What a graph of training has as one tensor that its program has as several."""
+    if stage == "inference":
+        return JoinedParts()
+    from irc.frontend.fx import joined_saves
+
+    return joined_saves.parts_of(module, stage)
 
 
 def joined_bytes(options: Options, module: fx.GraphModule) -> int:

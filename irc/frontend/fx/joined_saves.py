@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 import torch
 from torch import fx
 
 from irc.dialects.aten import own
 from irc.frontend.decompositions.converted import converted
-from irc.frontend.importing.importer import Given, Imported, Output
+from irc.frontend.fx.saved_activations import JoinedParts
 from irc.program.joined import padded, span_bytes
 
 
@@ -225,45 +224,6 @@ def _is_read(taken: fx.Node, saved: fx.Node, returned: set[fx.Node]) -> bool:
 # -- what programs are compiled of
 
 
-@attrs.frozen
-class JoinedParts:
-    """What stands for one tensor of a graph in the program's: `count` from `position` on; places by
-    position of an output, or (with the bytes of all) by name of an argument."""
-
-    position: int = 0
-    count: int = 1
-    results: Mapping[int, int] = attrs.field(factory=dict)
-    arguments: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
-
-    def shifted(self, positions: frozenset[int]) -> frozenset[int]:
-        """Where outputs of the graph are in the program's, the joined one left out."""
-        more = self.count - 1
-        return frozenset(
-            p + more * (p > self.position) for p in positions if p != self.position or not more
-        )
-
-    def held(self, imported: Imported) -> Imported:
-        """What was imported, by the positions that the caller knows."""
-        if self.count == 1:
-            return imported
-        if self.arguments:
-            absent = tuple(self._before(p) for p in imported.absent)
-            outputs: Sequence[Output] = [
-                Given(self._before(o.position)) if isinstance(o, Given) else o
-                for o in imported.outputs
-            ]
-            return attrs.evolve(imported, outputs=tuple(outputs), absent=absent)
-        first, more = imported.outputs[self.position], self.count - 1
-        assert isinstance(first, int)
-        rest = imported.outputs[self.position + self.count :]
-        outputs = [*imported.outputs[: self.position + 1], *rest]
-        after = [o - more if isinstance(o, int) and o > first else o for o in outputs]
-        return attrs.evolve(imported, outputs=tuple(after))
-
-    def _before(self, position: int) -> int:
-        return position - (self.count - 1) * (position > self.position)
-
-
 def parts_of(module: fx.GraphModule, stage: str) -> JoinedParts:
     """Have a forward graph return, and a backward graph take, what is joined one by one, in place;
     where that is."""
@@ -306,4 +266,4 @@ def argument_parts(module: fx.GraphModule) -> JoinedParts:
     return JoinedParts()
 
 
-__all__ = ["JOIN", "PART", "JoinedParts", "argument_parts", "join_saved", "joining", "parts_of"]
+__all__ = ["JOIN", "PART", "argument_parts", "join_saved", "joining", "parts_of"]
