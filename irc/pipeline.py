@@ -98,6 +98,11 @@ def is_gpu(options: Options, target: Target) -> bool:
     return target.is_gpu
 
 
+def overlaps(options: Options, target: Target) -> bool:
+    """Program instances can wait for what was launched before them."""
+    return target.is_gpu and target.gpu.waits
+
+
 def chooses_contractions(options: Options, target: Target) -> bool:
     """Who computes products and convolutions is asked."""
     return options.max_autotune or options.max_autotune_gemm
@@ -233,6 +238,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("tune", tunes),
         Step("form-kernels"),
         Step("join-launches"),
+        Step("overlap-launches", overlaps),
         Step("form-convolution-kernels"),
     ),
     "kernel-to-host": (

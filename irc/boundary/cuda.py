@@ -33,7 +33,10 @@ CONTEXTS, DEVICES = 16, 64
 #: For each device where the ring of its late checks is (0: there is none); a copy to the CPU.
 RINGS, COPY_OUT = CONTEXTS + DEVICES, CONTEXTS + 2 * DEVICES
 EVENT_RECORD, EVENT_WAIT = COPY_OUT + 1, COPY_OUT + 2
-TABLE_WORDS = COPY_OUT + 3
+LAUNCH_EARLY = COPY_OUT + 3
+TABLE_WORDS = COPY_OUT + 4
+#: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+EARLY_ATTRIBUTE = 6
 
 #: The functions of the table: where each is, and its name there.
 _TORCH_FUNCTIONS = {
@@ -44,6 +47,7 @@ _TORCH_FUNCTIONS = {
 }
 _DRIVER_FUNCTIONS = {
     LAUNCH: "cuLaunchKernel",
+    LAUNCH_EARLY: "cuLaunchKernelEx",
     GET_CONTEXT: "cuCtxGetCurrent",
     SET_CONTEXT: "cuCtxSetCurrent",
     GRAPH_LAUNCH: "cuGraphLaunch",

@@ -64,6 +64,11 @@ class KernelFacts:
     descriptors: int = 0
 
     @property
+    def early(self) -> bool:
+        """Whether its program instances wait themselves for what was launched before them."""
+        return bool(dict(self.options).get("launch_pdl"))
+
+    @property
     def pointers(self) -> int:
         """How many of its arguments are pointers."""
         return sum(type_.startswith("*") for type_ in self.signature)

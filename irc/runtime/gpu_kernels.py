@@ -80,7 +80,8 @@ class Variants:
         if code.special:
             raise UserError(f"@{self.name} wants {code.special}, which no native launch gives")
         function = self.owner.gpu.load(self.device, code.code, code.symbol, code.shared)
-        return Variant(key, function, code.threads, code.shared)
+        early = self.owner.kernels.kernels[self.name].early
+        return Variant(key, function, code.threads, code.shared, int(early))
 
     def _add(self, variant: Variant) -> None:
         """Write where the variant is where native code looks for it, which may be looking: behind

@@ -65,5 +65,11 @@ class GpuFeatures(GpuFigures):
         """90 for sm_90."""
         return int(self.chip.removeprefix("sm_").rstrip("a"))
 
+    @property
+    def waits(self) -> bool:
+        """Whether program instances can wait for what was launched before them, and so begin
+        before that ends."""
+        return self.capability >= 90
+
 
 __all__ = ["GpuFeatures"]

@@ -80,6 +80,7 @@ class Launch:
     stream: int
     words: tuple[int, ...]
     zeros: tuple[int, ...]
+    early: bool = False
 
 
 @attrs.define(eq=False, slots=False)
@@ -166,6 +167,7 @@ class Stub:
         i32, word, pointer = ctypes.c_int32, ctypes.c_uint32, ctypes.c_void_p
         forms: dict[int, tuple[Callable[..., int], Sequence[Any]]] = {
             cuda.LAUNCH: (self._launch, [pointer, *[word] * 7, pointer, pointer, pointer]),
+            cuda.LAUNCH_EARLY: (self._launch_early, [pointer] * 4),
             cuda.GET_CONTEXT: (lambda out: _store(out, self.context), [pointer]),
             cuda.SET_CONTEXT: (self._set_context, [pointer]),
             cuda.GET_STREAM: (self._stream, [i32, pointer]),
@@ -268,6 +270,18 @@ class Stub:
             with contextlib.suppress(OutOfBounds):  # a GPU doesn't say so either
                 self._run(callee, found)
         return self.code
+
+    def _launch_early(self, config: int, function: int, params: int, extra: Any) -> int:
+        """`cuLaunchKernelEx` with the attribute that lets program instances begin early."""
+        numbers = (ctypes.c_uint32 * 14).from_address(config)
+        stream, attributes = (ctypes.c_uint64 * 7).from_address(config)[4:6]
+        assert numbers[12] == 1
+        attribute = (ctypes.c_uint32 * 4).from_address(attributes)
+        assert (attribute[0], attribute[2]) == (cuda.EARLY_ATTRIBUTE, 1)
+        code = self._launch(function, *numbers[:7], stream, params, extra)
+        if self.launches:
+            self.launches[-1] = attrs.evolve(self.launches[-1], early=True)
+        return code
 
     def _run(self, callee: kernel.KernelFuncOp, found: Launch) -> None:
         """Run a launch in irc's interpreter, on the memory that its words say."""

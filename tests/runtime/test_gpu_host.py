@@ -69,6 +69,19 @@ def test_a_launch_gets_pointers_grid_and_stream(stub, one_kernel, monkeypatch):
     assert stub.compiled == [("k0", 0)] and stub.loaded == [("k0:0", 0)] and not stub.guards
 
 
+def test_a_launch_may_begin_before_the_one_before_it_ends(stub, monkeypatch):
+    args, (plain, early) = (torch.randn(8, 16), torch.randn(16, 16)), (Stub(), stub)
+    call, module = early.build(lowered(two_products, args), monkeypatch), lowered(two_products, args)
+    for op in module.ops:
+        op.attributes.pop("early", None)
+    other = plain.build(module, monkeypatch)
+    assert call.is_native and torch.equal(*early.call(call, *args), *plain.call(other, *args))
+    assert len(early.launches) == len(plain.launches) > 1
+    for ours, theirs in zip(early.launches, plain.launches, strict=True):
+        assert ours.early and not theirs.early
+        assert attrs.evolve(ours, words=(), early=False) == attrs.evolve(theirs, words=())
+
+
 def test_a_variant_is_had_once_for_each_alignment(stub, one_kernel, monkeypatch):
     call = stub.build(one_kernel, monkeypatch)
     base = torch.randn(9 * 16)

@@ -27,8 +27,9 @@ it, the values are many, or the stream is captured. `irc.runtime.late_ring` look
 
 A kernel's *descriptor*, in words: number of pointers, of sizes, of variants; the Python object that
 is called with a key and adds the variant; then where each variant is, whose words never change: its
-key, the function, threads of a program instance, bytes of shared memory. Another variant takes a
-place by one write, so that launches need no lock. `irc.program.gpu_kernels.key_of`
+key, the function, threads of a program instance, bytes of shared memory, and whether its program
+instances may begin early, since they wait for what was launched before them. Another variant takes
+a place by one write, so that launches need no lock. `irc.program.gpu_kernels.key_of`
 says what a key is; `irc_gpu_key` follows it.
 """
 
@@ -44,7 +45,7 @@ from irc.codegen.host import (
 from irc.codegen.host.support import CHECK_TENSOR
 
 POINTERS, SIZES, VARIANTS, LOADER, FIRST_VARIANT = 0, 1, 2, 3, 4
-VARIANT_WORDS, VARIANT_LIMIT = 4, 16
+VARIANT_WORDS, VARIANT_LIMIT = 5, 16
 DESCRIPTOR_WORDS = FIRST_VARIANT + VARIANT_LIMIT
 #: Pointers behind a kernel's arguments: Triton's memory, for descriptors and for its profiler.
 SCRATCH_POINTERS = 2
@@ -269,6 +270,8 @@ define i32 @irc_gpu_launch(ptr %table, ptr %kernel, ptr %stream, i64 %grid, ptr 
                            ptr %params, ptr %state) {
 entry:
   %key.out = alloca i64
+  %config = alloca [7 x i64]
+  %attribute = alloca [9 x i64]
   %some = icmp sgt i64 %grid, 0
   br i1 %some, label %begin, label %done
 begin:
@@ -305,6 +308,35 @@ go:
   %shared.at = getelementptr i64, ptr %variant, i64 3
   %shared.word = load i64, ptr %shared.at
   %shared = trunc i64 %shared.word to i32
+  %early.at = getelementptr i64, ptr %variant, i64 4
+  %early = load i64, ptr %early.at
+  %is.early = icmp ne i64 %early, 0
+  br i1 %is.early, label %overlapping, label %plain
+overlapping:
+  store i64 EARLY_ATTRIBUTE, ptr %attribute
+  %allowed.at = getelementptr i64, ptr %attribute, i64 1
+  store i64 1, ptr %allowed.at
+  %grid.words = or i64 %grid, 4294967296
+  store i64 %grid.words, ptr %config
+  %threads.high = shl i64 %threads.word, 32
+  %depth.words = or i64 %threads.high, 1
+  %depth.at = getelementptr i64, ptr %config, i64 1
+  store i64 %depth.words, ptr %depth.at
+  %block.at = getelementptr i64, ptr %config, i64 2
+  store i64 4294967297, ptr %block.at
+  %bytes.at = getelementptr i64, ptr %config, i64 3
+  store i64 %shared.word, ptr %bytes.at
+  %stream.at = getelementptr i64, ptr %config, i64 4
+  store ptr %stream, ptr %stream.at
+  %attributes.at = getelementptr i64, ptr %config, i64 5
+  store ptr %attribute, ptr %attributes.at
+  %count.of = getelementptr i64, ptr %config, i64 6
+  store i64 1, ptr %count.of
+  %ex.at = getelementptr ptr, ptr %table, i64 TABLE_LAUNCH_EARLY
+  %ex = load ptr, ptr %ex.at
+  %ex.code = call i32 %ex(ptr %config, ptr %function, ptr %params, ptr null)
+  ret i32 %ex.code
+plain:
   %instances = trunc i64 %grid to i32
   %launch.at = getelementptr ptr, ptr %table, i64 4
   %launch = load ptr, ptr %launch.at
@@ -437,6 +469,7 @@ def support_text() -> str:
     for name in ("FIRST_VARIANT", "RING_BYTES", "RING_TAIL", "RING_PLACES",
                  "RING_MEMORY", "RING_KERNEL", "RING_ENTRIES", "CHECK_THREADS"):  # fmt: skip
         text = text.replace(name, str(globals()[name]))
-    for name in ("RINGS", "IS_CAPTURING", "COPY_OUT", "LATE", "LAUNCH"):
+    text = text.replace("EARLY_ATTRIBUTE", str(cuda.EARLY_ATTRIBUTE))
+    for name in ("RINGS", "IS_CAPTURING", "COPY_OUT", "LATE", "LAUNCH_EARLY", "LAUNCH"):
         text = text.replace(f"TABLE_{name}", str(getattr(cuda, name)))
     return text.replace("LARGEST_GRID", str(_LARGEST_GRID))

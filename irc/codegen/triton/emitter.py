@@ -130,6 +130,8 @@ class KernelWriter:
     def write(self) -> str:
         """The text of the jit function."""
         parameters = self._parameters()
+        if self.func.early:
+            self.line(f"{self.use(functions.AFTER_LAUNCHES)}()")
         first = len(self.lines)
         self._block(self.func.block, None)
         self.lines[first:first] = self.made_first

@@ -140,7 +140,7 @@ def _code_of(kernels: GpuKernels, name: str, compiled: workers.Answer) -> Machin
         what
         for what, usual in (
             ("num_ctas", 1), ("cluster_dims", (1, 1, 1)), ("launch_cooperative_grid", False),
-            ("launch_pdl", False), ("profile_scratch_size", 0),
+            ("launch_pdl", kernels.kernels[name].early), ("profile_scratch_size", 0),
         )
         if facts.get(what, usual) != usual and tuple(_items(facts[what])) != usual
     ]  # fmt: skip

@@ -73,7 +73,8 @@ class KernelFuncOp(Op):
     pairs in `inplace`, too) be the same memory: what a scatter combines into. `copying` (cpu, until
     `bufferize`): the variant of such a kernel that makes the copies itself, for launches whose
     outputs have other memory. `descriptor_bytes` (gpu): the last output is memory for what
-    describes matrices to the hardware (`kernel.load_tile`), so many bytes a program instance.
+    describes matrices to the hardware (`kernel.load_tile`), so many bytes a program instance. `early` (gpu):
+    program instances begin before what was launched before them ends, and wait for that.
     `variants`: kernels of the same arrays that a launch runs in its stead, `callee` where `size` is
     at most `most`; the first that holds counts.
 
@@ -99,6 +100,7 @@ class KernelFuncOp(Op):
     num_stages = attribute(A.IntegerAttr, "gpu", optional=True)
     index_bits = attribute(A.IntegerAttr, "gpu: 32 where no index leaves 32 bits", optional=True)
     descriptor_bytes = attribute(A.IntegerAttr, "gpu", optional=True)
+    early = attribute(A.UnitAttr, "gpu", optional=True)
     body = region()
 
     @classmethod
