@@ -109,24 +109,23 @@ def tiles(*rows: str) -> Iterator[Setting]:
                             "num_stages": int(stages), "products": "dot"}  # fmt: skip
         for text in more:
             key, _, value = text.partition("=")
-            setting[key] = int(value) if value.isdigit() else value
+            word = value == "true" or value
+            setting[key] = int(value) if value.isdigit() else word
         yield setting
 
 
-LARGE = ("128x256x128 8 2", "128x256x64 8 3", "256x128x64 8 3", "128x256x64 8 4",
-         "128x256x64 8 3 group_m=16", "128x256x64 8 3 group_m=4", "128x256x64 8 3 programs=132",
-         "128x256x64 8 3 programs=132 group_m=16", "128x192x64 8 3", "128x128x64 4 3")  # fmt: skip
-MIDDLE = ("128x256x64 8 3", "256x128x64 8 3", "128x192x64 8 3", "128x192x64 8 4", "128x128x64 4 3",
-          "128x128x64 8 3", "128x128x64 8 4", "64x256x64 4 3", "64x192x64 4 3", "64x128x64 4 4",
-          "128x96x64 4 3", "128x96x64 8 4")  # fmt: skip
-SMALL = ("128x192x64 8 3", "128x128x64 4 4", "128x128x64 8 4", "64x256x64 4 4", "64x192x64 4 3",
-         "64x192x64 4 4", "64x192x128 4 3", "64x128x64 4 4", "64x128x128 4 3", "128x96x64 4 4",
-         "128x96x128 8 3", "64x96x64 4 4", "64x96x128 4 4", "64x64x64 4 5", "64x64x128 4 4",
-         "64x64x128 4 6")  # fmt: skip
-FEW_ROWS = ("16x64x128 4 4 products=swapped", "16x64x256 4 3 products=swapped",
-            "16x128x128 4 4 products=swapped", "16x16x256 4 4", "16x32x128 4 4", "16x32x256 4 3",
-            "16x16x512 4 3", "16x64x128 4 3")  # fmt: skip
+LASTING = "128x256x64 8 3 programs=132"
+LARGE = ("128x256x64 8 4", LASTING, f"{LASTING} flat=true", f"{LASTING} group_m=16 flat=true",
+         "128x128x64 4 3", "128x128x64 8 3")  # fmt: skip
+MIDDLE = ("128x128x64 8 3", "128x128x64 4 3", "64x192x64 4 3", "64x192x64 4 5", "256x192x64 8 3",
+          "256x144x64 8 4", "128x192x64 8 5", "128x96x64 8 4")  # fmt: skip
+SMALL = ("64x128x64 4 4", "128x128x64 8 6", "64x192x64 4 4", "64x192x64 4 6", "64x144x64 4 6",
+         "64x96x64 4 4", "64x64x64 4 5", "64x64x128 4 4", "64x64x128 4 6")  # fmt: skip
+FEW_ROWS = ("16x64x128 4 4 products=swapped", "16x64x128 4 6 products=swapped",
+            "16x64x128 4 8 products=swapped", "16x32x128 4 4", "16x32x256 4 4",
+            "16x32x256 4 6")  # fmt: skip
 NARROW = ("64x32x128 4 4", "128x32x128 4 4", "128x64x64 4 4", "64x64x64 4 5")
+ONE_STEP = ("64x128x64 4 2", "128x128x64 8 2", "64x128x64 4 2 programs=528 flat=true")
 FLAT = ("128x128x16 4 2", "64x128x16 4 2", "128x64x16 4 2", "64x64x16 4 1", "128x256x16 8 1")
 
 
@@ -136,8 +135,7 @@ def settings_of(product: Product) -> list[Setting]:
     if product.m <= 16:
         rows = list(FEW_ROWS)
         if deep:
-            rows += [f"{row} split_k={parts}" for row in (FEW_ROWS[0], FEW_ROWS[1], FEW_ROWS[5])
-                     for parts in (2, 4)]  # fmt: skip
+            rows += [f"{FEW_ROWS[1]} split_k={parts}" for parts in (2, 4)]
         ordinary = [{"x_block": x, "r_block": r, "num_warps": w, "ordinary": 1} for x, r, w in (
             (1, 4096, 4), (2, 2048, 4), (4, 1024, 4), (1, 1024, 2), (4, 2048, 8), (8, 512, 4),
         ) if product.m <= 4]  # fmt: skip
@@ -147,18 +145,19 @@ def settings_of(product: Product) -> list[Setting]:
     rows = list(LARGE if size >= 1 << 24 else MIDDLE if size >= 1 << 21 else SMALL)
     if min(product.m, product.n) <= 64:
         rows += NARROW
-    if size <= 1 << 21 and product.k >= 2048 and product.k % 256 == 0:
-        rows += [f"{tile} split_k={parts}" for parts in (2, 4)
-                 for tile in ("128x128x64 8 4", "128x96x64 4 4", "64x192x64 4 4")]  # fmt: skip
-    if product.k % 8 == 0 and product.dtype is not F32 and not product.batch:
-        rows += [f"{row} access=descriptors" for row in (
-            ("128x256x64 8 3", "128x256x64 8 3 programs=132", "256x128x64 8 3", "128x256x64 8 4")
-            if size >= 1 << 24 else
-            ("128x192x64 8 3", "128x128x64 4 3", "64x192x64 4 3", "64x64x128 4 4"))]  # fmt: skip
+    if product.k <= 64:
+        rows += ONE_STEP
+    if size <= 1 << 21 and product.k >= 2048:
+        rows += ["64x128x64 4 6 split_k=2", "64x192x64 4 6 split_k=4"]
+    if product.k > 1 << 14:
+        rows += ["128x256x64 8 3 split_k=11", "128x128x64 4 3 split_k=10"]
+    if size >= 1 << 24 and product.k % 8 == 0 and product.dtype is not F32 and not product.batch:
+        rows += [f"{row} access=descriptors" for row in (LASTING, f"{LASTING} flat=true")]
     if product.epilogue:
-        rows = [f"{row} column_parts={parts}" for row in rows[:8] for parts in (1, 2, 4)]
+        rows += [f"{row} column_parts=2" for row in rows[:2]]
     if product.dtype is F8:
-        return [{}, *({**s, "tile_k": s["tile_k"] * 2} for s in tiles(*dict.fromkeys(rows)))]
+        deeper = ({**s, "tile_k": s["tile_k"] * 2} for s in tiles(*dict.fromkeys(rows)))
+        return [{"products": "dot"}, *deeper]
     if product.dtype is not F32:
         return [{}, *tiles(*dict.fromkeys(rows))]
     return [{"precision": "tf32"}, *({**s, "tile_k": s["tile_k"] // 2, "precision": "tf32"}
@@ -167,13 +166,13 @@ def settings_of(product: Product) -> list[Setting]:
 
 def label_of(setting: Setting) -> str:
     """A setting in a few letters."""
-    if "products" not in setting and "ordinary" not in setting:
+    if "tile_m" not in setting and "ordinary" not in setting:
         return "default"
     if "ordinary" in setting:
         return f"rows {setting['x_block']}x{setting['r_block']}/{setting['num_warps']}"
     text = "x".join(str(setting[f"tile_{d}"]) for d in "mnk")
     text += f"/{setting['num_warps']}/{setting['num_stages']}"
-    keys = ("group_m", "programs", "column_parts", "split_k", "access")
+    keys = ("group_m", "programs", "flat", "column_parts", "split_k", "access")
     rest = {k: v for k, v in setting.items() if k in keys}
     if setting["products"] != "dot":
         rest["products"] = setting["products"]
@@ -181,9 +180,32 @@ def label_of(setting: Setting) -> str:
 
 
 def kernel_of(product: Product, setting: Setting) -> Formed | Launched:
-    """The kernels of a product by a setting."""
+    """The kernels of a product by a setting, which begin as early as they do in programs."""
+    key = product, tuple(setting.items())
+    if key not in _formed:
+        _formed[key] = _kernels(product, setting)
+    return _formed[key]
+
+
+_formed: dict[Any, Formed | Launched] = {}
+
+
+def _kernels(product: Product, setting: Setting) -> Formed | Launched:
     if "split_k" in setting:
-        return launched(product.text(), **setting)
+        parts = launched(product.text(), **setting)
+        for func, *_ in parts.kernels:
+            func.attributes["early"] = func.attributes["opens"] = A.UNIT
+        kernels = [(func, emit_kernel(func), *more) for func, _, *more in parts.kernels]
+        return attrs.evolve(parts, kernels=kernels)
+    return _early(_one_kernel(product, setting))
+
+
+def _early(made: Formed) -> Formed:
+    made.func.attributes["early"] = made.func.attributes["opens"] = A.UNIT
+    return attrs.evolve(made, source=emit_kernel(made.func))
+
+
+def _one_kernel(product: Product, setting: Setting) -> Formed:
     if "ordinary" not in setting:
         return formed(product.text(), **setting)
     made = formed(product.text(), **{"precision": "ieee"})
@@ -207,8 +229,19 @@ def compile_one(source: str, name: str, signature: dict[str, str], options: dict
 
 
 def compile_all(chosen: Sequence[Shape], processes: int) -> None:
-    """Compile every kernel in several processes."""
+    """Compile every kernel in several processes, while others are formed."""
+    context = multiprocessing.get_context("spawn")
     jobs = []
+    with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
+        for job in _jobs(chosen):
+            jobs.append(pool.submit(compile_one, *job))
+        errors = [job.result() for job in jobs]
+    for error in sorted({e for e in errors if e}):
+        print(f"  {errors.count(error)} failed: {error}")
+
+
+def _jobs(chosen: Sequence[Shape]) -> Iterator[tuple[str, str, dict[str, str], dict[str, Any]]]:
+    """Arguments of `compile_one` for every kernel."""
     for shape in chosen:
         for setting in settings_of(shape.product):
             made = kernel_of(shape.product, setting)
@@ -217,12 +250,7 @@ def compile_all(chosen: Sequence[Shape], processes: int) -> None:
             ]  # fmt: skip
             for func, source in kernels:
                 options = runtime.supported_options(runtime.launch_options(func))
-                jobs.append((source, func.sym_name, runtime.signature_of(func), options))
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
-        errors = list(pool.map(compile_one, *zip(*jobs, strict=True)))
-    for error in sorted({e for e in errors if e}):
-        print(f"  {errors.count(error)} failed: {error}")
+                yield source, func.sym_name, runtime.signature_of(func), options
 
 
 def copies_of(product: Product) -> list[list[torch.Tensor]]:
@@ -246,10 +274,10 @@ def _appended(
     launch(*args, *outputs)
 
 
-def measure(shape: Shape, rounds: int) -> dict[str, Any]:
+def measure(shape: Shape, rounds: int, eager: bool = False) -> dict[str, Any]:
     """Times of all settings, and of the best one and cuBLAS in turns."""
     product, copies = shape.product, copies_of(shape.product)
-    peer = peer_of(shape)
+    peer = peer_of(shape, eager)
     expected: Any = peer(*copies[0])
     scratch = torch.empty_like(expected)
     if product.epilogue:
@@ -320,8 +348,11 @@ def _layer(
     return torch.nn.functional.gelu(torch.nn.functional.linear(a, b.t(), bias)) * more
 
 
-def peer_of(shape: Shape) -> Callable[..., object]:
-    """What a shape is compared with: cuBLAS, or with an epilogue Inductor's best."""
+def peer_of(shape: Shape, eager: bool = False) -> Callable[..., object]:
+    """What a shape is compared with: cuBLAS, or with an epilogue Inductor's best (or eager mode,
+    which needs no tuning)."""
+    if shape.product.epilogue and eager:
+        return _layer
     if shape.product.epilogue:
         torch._dynamo.reset()
         return torch.compile(_layer, mode="max-autotune-no-cudagraphs")
@@ -354,13 +385,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="names or families that contain this")
     parser.add_argument("--epilogues", action="store_true", help="against Inductor's best")
+    parser.add_argument("--eager", action="store_true", help="epilogues against eager mode")
+    parser.add_argument("--seconds", type=float, default=3600, help="begin no shape after them")
     parser.add_argument("--processes", type=int, default=15)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", default="", help="write all times to this file too")
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
-    every = epilogues() if options.epilogues else shapes()
+    every = [*(epilogues() if options.epilogues or options.eager else []),
+             *([] if options.epilogues else shapes())]
     chosen = [s for s in every if options.only in s.name or options.only in s.family]
     start = time.time()
     compile_all(chosen, options.processes)
@@ -372,7 +406,10 @@ def main() -> None:
           f"{'TB/s':>6}{'default':>9}  schedule, and the next ones")  # fmt: skip
     results = []
     for shape in chosen:
-        row = measure(shape, options.rounds)
+        if time.time() - start > options.seconds:
+            print(f"{shape.name}: no time left")
+            continue
+        row = measure(shape, options.rounds, options.eager)
         results.append(row)
         p = shape.product
         work = 2 * p.m * p.n * p.k * max(1, p.batch)

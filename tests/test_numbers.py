@@ -45,6 +45,7 @@ KNOWN = {
     "passes/kernel/cpu/contraction/matrices.py": {"SQUARE": FORMAT},
     "passes/kernel/cpu/place.py": {"ENTRY, OUTER, SHARED": NAMES},
     "passes/kernel/gpu/contraction.py": {"ROWS, DEPTH, COLUMNS": NAMES},
+    "passes/kernel/gpu/contraction_cost.py": {"FIRST": FORMAT},
     "passes/kernel/gpu/form.py": {"ENDS_ORDER": NAMES},
     "passes/kernel/gpu/odd_rows.py": {"GROUP_BYTES": FORMAT},
     "passes/kernel/gpu/plan.py": {"INDEX_LIMIT": FORMAT},

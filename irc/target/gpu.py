@@ -13,6 +13,10 @@ from irc.target.gpu_figures import GpuFigures
 
 #: Elements of images that may be computed with channels innermost.
 ELEMENTS = ("bf16", "f16", "f32", "f64")
+#: Bytes of shared memory that a program instance may have, by compute capability (CUDA's
+#: programming guide); those of others are taken to be `LEAST_SHARED`.
+SHARED = {80: 166_912, 87: 166_912, 90: 232_448, 100: 232_448, 103: 232_448}
+LEAST_SHARED = 101_376
 _CHIP = re.compile(r"sm_([0-9]{2,3})a?")
 
 
@@ -64,6 +68,11 @@ class GpuFeatures(GpuFigures):
     def capability(self) -> int:
         """90 for sm_90."""
         return int(self.chip.removeprefix("sm_").rstrip("a"))
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of shared memory that the program instances of a processor have room in."""
+        return min(self.shared_bytes, SHARED.get(self.capability, LEAST_SHARED))
 
     @property
     def waits(self) -> bool:

@@ -141,16 +141,39 @@ class GpuFigures(Speeds):
     processors: Annotated[int, Figure(
         "processors", "that have tiles of a contraction each", least=1)] = 132
     dot_flops: Annotated[int, Figure(
-        "operations", "of products of 16 bits that a processor does in a us: 802 TFLOP a second "
-        "are cuBLAS's most on an H200", least=1)] = 6_000_000
+        "operations", "of products of 16 bits that a processor does in a us, without what it waits "
+        "for (fitted, as what follows, to 560 kernels of an H200, bench.gpu_products)", least=1
+        )] = 6_840_000
     plain_flops: Annotated[int, Figure(
         "operations", "of products of f32 as it is that a processor does in a us",
         least=1)] = 300_000
     tile_bytes: Annotated[int, Figure(
-        "bytes", "of factors that a processor gets from the second-level cache in a us: tiles of "
-        "128x128 are bound by that (2048x3072x768 bf16 of an H200 takes 20 us)", least=1)] = 70_000
+        "bytes", "of factors that a processor gets from the second-level cache in a us", least=1
+        )] = 92_000
+    product_bytes: Annotated[int, Figure(
+        "bytes", "of factors that a processor writes to and reads from its own memory in a us: "
+        "tiles of 128x128 are bound by that", least=1)] = 200_000
     tile_start: Annotated[float, Figure(
-        "us", "what a tile takes beside its products: its first reads, and its stores")] = 1.0
+        "us", "that a tile waits for its first factors")] = 1.2
+    step_latency: Annotated[float, Figure(
+        "us", "from where a step's factors are asked for until they are multiplied")] = 0.8
+    step_start: Annotated[float, Figure("us", "of a step beside all that")] = 0.015
+    held_sums: Annotated[int, Figure(
+        "sums", "of a thread at most where something is done to them, which takes registers, too",
+        least=1)] = 128
+    scalar_flops: Annotated[int, Figure(
+        "operations", "of what is done to sums that a processor does in a us", least=1)] = 115_000
+    stored_tile: Annotated[int, Figure(
+        "bytes", "of shared memory that sums go through to be stored while factors are read")
+        ] = 65_536
+    least_stages: Annotated[int, Figure(
+        "steps", "in flight at least: with two, nothing is read while the last one is multiplied",
+        least=1)] = 3
+    deep_tile: Annotated[int, Figure(
+        "points", "rows and columns of tiles whose steps may be twice as deep")] = 128
+    stored_bytes: Annotated[int, Figure(
+        "bytes", "of sums that a processor stores in a us", least=1)] = 54_000
+    most_stages: Annotated[int, Figure("steps", "in flight at most", least=1)] = 16
     shared_bytes: Annotated[int, Figure(
         "bytes", "of memory that a processor's program instances share", least=1)] = 232_448
     accumulators: Annotated[int, Figure(

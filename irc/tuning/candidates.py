@@ -274,11 +274,11 @@ def gpu_reductions(schedules: Schedules) -> Iterator[Variation]:
 #: Tiles of products on a GPU: first and second dimension, how many times as deep as the default's,
 #: warps, stages. Those of `bench.gpu_products` that were the fastest for some shape on an H200.
 GPU_TILES = (
-    (128, 256, 1, 8, 3), (256, 128, 1, 8, 3), (128, 192, 1, 8, 3), (128, 128, 1, 8, 3),
-    (64, 192, 1, 4, 4), (128, 128, 1, 4, 3), (64, 64, 2, 4, 4), (64, 96, 1, 4, 4),
-    (128, 128, 1, 8, 4), (64, 128, 1, 4, 4), (128, 64, 1, 4, 4), (64, 64, 2, 4, 6),
-    (128, 96, 1, 8, 4), (64, 192, 1, 4, 3), (64, 64, 1, 4, 5), (64, 32, 2, 4, 4),
-    (64, 16, 2, 4, 4), (64, 16, 4, 4, 3),
+    (128, 256, 1, 8, 4), (256, 192, 1, 8, 3), (128, 192, 1, 8, 5), (128, 128, 1, 8, 3),
+    (64, 192, 1, 4, 5), (128, 128, 1, 4, 3), (64, 64, 2, 4, 4), (64, 96, 1, 4, 4),
+    (64, 144, 1, 4, 6), (64, 128, 1, 4, 4), (128, 64, 1, 4, 4), (64, 64, 2, 4, 7),
+    (128, 96, 1, 8, 4), (64, 192, 1, 4, 3), (64, 64, 1, 4, 5), (64, 32, 2, 4, 8),
+    (64, 16, 2, 4, 4), (64, 16, 2, 4, 8),
 )  # fmt: skip
 
 
@@ -292,7 +292,8 @@ def gpu_tiles(schedules: Schedules) -> Iterator[Variation]:
     near = sorted(GPU_TILES, key=lambda tile: abs(math.log2(tile[0] * tile[1] / max(sums, 1))))
     for place, (first, second, deeper, warps, stages) in enumerate(near):
         entries = {**dict(zip(names, (first, second), strict=True)), **_scaled(top, tile_k=deeper)}
-        yield Variation({**entries, "num_warps": warps, "num_stages": stages})
+        alone = {"programs": 0, "flat": False}  # what lasts has less memory for stages
+        yield Variation({**entries, "num_warps": warps, "num_stages": stages, **alone})
         if place == 3:
             yield Variation({"group_m": 16})
     for stages in (3, 4, 5):

@@ -108,6 +108,20 @@ TEXTS = {
     "a product": product(4096, 256, 4096, "f16"),
     "a product of f32": product(4096, 256, 4096, "f32"),
     "a product of few rows": product(8, 256, 4096, "f16"),
+    "a product of a weight": (
+        "%x: f16[4096, 4096], %w: f16[8192, 4096]",
+        PRODUCT.format(rows=4096, columns=8192, depth=4096, type="f16", w="w", casts=CASTS,
+                       factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]")
+        .replace("f32[4096, 8192]", "f16[4096, 8192]"), "%y: f16[4096, 8192]"),
+    "a product of small tiles": product(512, 768, 768, "f16"),
+    "a product and its functions": (
+        "%x: f16[2048, 256], %w: f16[256, 2048]",
+        "%y = loop.group (i0: 2048, i1: 2048) { "
+        + PRODUCT.format(rows=2048, columns=2048, depth=256, type="f16", w="w", casts=CASTS,
+                         factors="%c, %d").replace("%y", "%s") + """
+  %m = loop.compute par(i0: 2048, i1: 2048) -> map { %u = loop.read %s[i0, i1] : f32
+    %v = math.sin %u : f32 %z = math.cos %v : f32 loop.yield %z } : f32[2048, 2048]
+  loop.yield %m : f32[2048, 2048] } : f32[2048, 2048]""", "%y: f32[2048, 2048]"),
     "a product of its sine": product(512, 256, 512, "f32", PROLOGUE),
     "a deep product": product(64, 2048, 64, "f32"),
     "a small product": product(64, 64, 64, "f32"),
@@ -229,10 +243,20 @@ GPU = {
     "sector_bytes": ("16", "few_long_columns"),
     "processors": ("4096", "a product of f32"),
     "dot_flops": ("4", "a product"),
+    "product_bytes": ("20000", "a product"),
+    "step_latency": ("50.0", "a product of a weight"),
+    "stored_bytes": ("100", "a product of a weight"),
+    "most_stages": ("2", "a product of a weight"),
+    "step_start": ("1.0", "a product of a weight"),
+    "held_sums": ("16", "a product and its functions"),
+    "scalar_flops": ("1000000000", "a product and its functions"),
+    "stored_tile": ("200000", "a product of a weight"),
+    "least_stages": ("8", "a product of a weight"),
+    "deep_tile": ("0", "a product of small tiles"),
     "plain_flops": ("1", "a product of f32"),
-    "tile_bytes": ("1000", "a product of f32"),
-    "tile_start": ("100000.0", "a product of f32"),
-    "shared_bytes": ("100000", "a product"),
+    "tile_bytes": ("1000", "a product"),
+    "tile_start": ("100000.0", "a product"),
+    "shared_bytes": ("60000", "a product"),
     "accumulators": ("8192", "a product"),
     "factor_tile": ("1", "a product of its sine"),
     "matrix_side": ("512", "a small product"),

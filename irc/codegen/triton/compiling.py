@@ -68,8 +68,9 @@ def imported(source: str, name: str) -> ModuleType:
     if os.environ.get("TRITON_INTERPRET") == "1":
         for name in [n for n in vars(module) if n.startswith(("irc_dot_bf16", "irc_dot_f8"))]:
             setattr(module, name, lambda a, b, c: _interpreted_dot(module.tl, a, b, c))
-    if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "irc_after_launches"):
-        module.irc_after_launches = lambda: None
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        for name in [n for n in vars(module) if n.startswith("irc_launch_")]:
+            setattr(module, name, lambda: None)
     return module
 
 

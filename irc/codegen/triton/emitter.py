@@ -131,7 +131,9 @@ class KernelWriter:
         """The text of the jit function."""
         parameters = self._parameters()
         if self.func.early:
-            self.line(f"{self.use(functions.AFTER_LAUNCHES)}()")
+            self.line(f"{self.use(functions.AFTER_LAUNCH)}()")
+        if self.func.opens:
+            self.line(f"{self.use(functions.OPEN_NEXT)}()")
         first = len(self.lines)
         self._block(self.func.block, None)
         self.lines[first:first] = self.made_first
@@ -247,10 +249,9 @@ def _for(w: KernelWriter, op: kernel.ForOp) -> None:
     position, *carried = op.block.arguments
     counter = f"i{w.count}"
     bounds = ", ".join(w.ref(v) for v in (op.lower, op.upper, op.step))
-    if op.stages is None:
-        w.line(f"for {counter} in range({bounds}):")
-    else:
-        w.line(f"for {counter} in tl.range({bounds}, num_stages={op.stages}):")
+    more = "" if op.stages is None else f", num_stages={op.stages}"
+    more += ", flatten=True" if op.flat else ""
+    w.line(f"for {counter} in {'tl.range' if more else 'range'}({bounds}{more}):")
     w.depth += 1
     # In the interpreter the counter is a Python int.
     w.define(position, f"tl.cast({counter}, {w.index_type})")

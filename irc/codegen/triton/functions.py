@@ -452,11 +452,12 @@ def one_instruction(combiner_name: str, element: str) -> bool:
     return combiner_name in ("min", "max") and element in ("i32", "i64")
 
 
-#: `f()`: waits for what was launched before, and lets what is launched next begin. Triton's
+#: `f()`: waits for what was launched before; and lets what is launched next begin. Triton's
 #: interpreter runs one launch after the other (`compiling.imported`).
-AFTER_LAUNCHES = Helper("irc_after_launches", _function("irc_after_launches", "", [
-    "tl.extra.cuda.gdc_wait()", "tl.extra.cuda.gdc_launch_dependents()",
-]))  # fmt: skip
+AFTER_LAUNCH = Helper("irc_launch_wait", _function("irc_launch_wait", "", [
+    "tl.extra.cuda.gdc_wait()"]))  # fmt: skip
+OPEN_NEXT = Helper("irc_launch_open", _function("irc_launch_open", "", [
+    "tl.extra.cuda.gdc_launch_dependents()"]))  # fmt: skip
 
 
 @functools.cache

@@ -71,7 +71,8 @@ def signature_of(func: kernel.KernelFuncOp) -> dict[str, str]:
 
 
 def launch_options(func: kernel.KernelFuncOp) -> dict[str, Any]:
-    """num_warps and num_stages of a kernel, and whether it begins early; `supported_options` adds what all kernels want."""
+    """num_warps and num_stages of a kernel, and whether it begins early; `supported_options` adds
+    what all kernels want."""
     options = {"num_warps": func.num_warps or 4, "num_stages": func.num_stages or 1}
     return {**options, "launch_pdl": True} if func.early else options
 

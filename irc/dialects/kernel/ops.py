@@ -73,8 +73,9 @@ class KernelFuncOp(Op):
     pairs in `inplace`, too) be the same memory: what a scatter combines into. `copying` (cpu, until
     `bufferize`): the variant of such a kernel that makes the copies itself, for launches whose
     outputs have other memory. `descriptor_bytes` (gpu): the last output is memory for what
-    describes matrices to the hardware (`kernel.load_tile`), so many bytes a program instance. `early` (gpu):
-    program instances begin before what was launched before them ends, and wait for that.
+    describes matrices to the hardware (`kernel.load_tile`), so many bytes a program instance.
+    `early` (gpu): program instances begin before what was launched before them ends, and wait for
+    that; `opens`: they let those of the next launch that are `early` begin.
     `variants`: kernels of the same arrays that a launch runs in its stead, `callee` where `size` is
     at most `most`; the first that holds counts.
 
@@ -101,6 +102,7 @@ class KernelFuncOp(Op):
     index_bits = attribute(A.IntegerAttr, "gpu: 32 where no index leaves 32 bits", optional=True)
     descriptor_bytes = attribute(A.IntegerAttr, "gpu", optional=True)
     early = attribute(A.UnitAttr, "gpu", optional=True)
+    opens = attribute(A.UnitAttr, "gpu", optional=True)
     body = region()
 
     @classmethod
@@ -152,7 +154,8 @@ class ForOp(Op):
     The body's block has `iv` (index) and one argument per carried value, and ends in
     `kernel.yield` of the next ones; the results are the last. `step` is a positive constant in
     all generated code. `unroll` asks the code generator for that factor, `stages` one for a GPU to
-    read ahead: that many turns are under way at a time.
+    read ahead: that many turns are under way at a time. `flat` (gpu): the loop inside is one with
+    it, so that it reads ahead beyond its end.
 
     `%s = kernel.for %j = %lo to %hi step %c16 iter_args(%a = %zero) -> (vector<16xf32>) {
     kernel.yield %a : vector<16xf32> }`
@@ -165,6 +168,7 @@ class ForOp(Op):
     initial = variadic_operand()
     unroll = attribute(A.IntegerAttr, optional=True)
     stages = attribute(A.IntegerAttr, optional=True)
+    flat = attribute(A.UnitAttr, optional=True)
     final = variadic_result()
     body = region()
 

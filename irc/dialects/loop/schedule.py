@@ -291,6 +291,10 @@ GPU: Mapping[str, Key] = {
         "of a contraction: how factors that are plain matrices in memory are read: lane by lane "
         "(pointers), or by descriptors that the hardware copies tiles by, where their rows are "
         "multiples of 16 bytes", words("pointers", "descriptors")),
+    "flat": Key(
+        "of a contraction: the loop over a program instance's tiles and that over their depth are "
+        "one, which reads the next tile's factors while sums are stored; it needs `programs`",
+        flag),
     "split_k": Key(
         "of a contraction: parts of its depth, each of which has a kernel's tiles, before they are "
         "summed up by another kernel; split-reductions makes them, and no kernel has the key",
@@ -305,7 +309,7 @@ GPU: Mapping[str, Key] = {
 
 CONTRACTION_KEYS = frozenset((
     "tile_m", "tile_n", "tile_k", "group_m", "products", "precision", "split_k", "column_parts",
-    "access",
+    "access", "flat",
 ))  # fmt: skip
 """The keys that only a gpu's schedules of contractions have."""
 

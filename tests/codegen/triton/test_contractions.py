@@ -18,6 +18,8 @@ from irc.codegen.triton import runtime
 from irc.interp.core import Frame
 from irc.interp.kernel import launch
 from irc.ir.diagnostics import InvalidIR
+from irc.passes.kernel.gpu.schedule import default_schedule
+from irc.target.gpu import GpuFeatures
 
 F8, F8_2 = torch.float8_e4m3fn, torch.float8_e5m2
 GATED = ["arith.addf %_, %c : f32", "math.tanh %_ : f32", "arith.mulf %_, %r : f32"]
@@ -207,3 +209,16 @@ def test_schedules_that_are_no_contractions(product: Product, error: str | None)
     del entries["precision"]
     with pytest.raises(InvalidIR, match=error):
         form_gpu_kernel(made.op, loop.ScheduleAttr("gpu", A.DictAttr(entries)))
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_86", "sm_90"])
+def test_tiles_in_flight_fit_the_memory_of_a_gpu(chip: str) -> None:
+    gpu = GpuFeatures(chip)
+    for rows, columns, depth in ((512, 768, 3072), (2048, 3072, 768), (4096, 4096, 4096)):
+        module = irc.parse(Product(rows, columns, depth, b_strides=(1, depth)).text())
+        op = next(o for o in module.walk() if o.name == "loop.compute")
+        entries = default_schedule(op, gpu=gpu).entries.as_dict()
+        m, n, k, stages = (
+            entries[key].value for key in ("tile_m", "tile_n", "tile_k", "num_stages")
+        )
+        assert (m + n) * k * 2 * stages <= gpu.block_bytes

@@ -219,6 +219,7 @@ GPU_CASES = {
     "access": (PLAIN, "descriptors", "no"),
     "precision": (WIDE, "tf32", "no"),
     "column_parts": (MATRICES, 2, 3),
+    "flat": (MATRICES, True, 3, {"programs": 2}),
 }
 
 

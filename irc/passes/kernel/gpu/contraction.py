@@ -107,9 +107,13 @@ class _DotKernel:
         total, programs = dim_product(self._counts()), frame.setting("programs")
         grid: Dim = minimum(total, programs) if programs else total
         if not programs:
+            if frame.entry("flat").value:
+                raise InvalidIR("there is no loop over tiles that is flat: programs is 0",
+                                op=self.plan.op)  # fmt: skip
             self._tile(frame.program())
         else:
-            with b.loop(total, programs, [], frame.program()) as (tile, _, _, _):
+            flat = bool(frame.entry("flat").value)
+            with b.loop(total, programs, [], frame.program(), flat=flat) as (tile, _, _, _):
                 self._tile(tile)
         frame.func.block.append(kernel.KernelReturnOp())
         return frame.finished(grid)

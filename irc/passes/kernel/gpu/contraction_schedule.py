@@ -1,86 +1,29 @@
-"""The schedule of a gpu kernel of contractions: its tiles, by a model of the time that they take.
-
-A tile takes what its products take, or what a processor takes to get its factors from the second
-cache, whichever is longer, and what every tile takes for itself; tiles of one processor at a time
-share that, and go over the processors in waves.
-"""
+"""The schedule of a gpu kernel of contractions: the tiles that take the least time by a model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
+from irc.analysis.contraction import Side
+from irc.analysis.cost import op_cost
 from irc.analysis.loop import estimate
+from irc.dialects import loop
 from irc.dialects.kernel.dots import Dot
 from irc.dialects.loop.schedule import CONTRACTION_KEYS
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, Range, dim_product, dim_sum, range_of
+from irc.ir.symbols import Dim, Range, coefficient, dim_product, dim_sum, range_of
 from irc.ir.types import TensorType, bf16, element_bytes, f16, f32
+from irc.passes.kernel.gpu.contraction_cost import PLAIN_SHAPES, SHAPES, TileCost
 from irc.passes.kernel.gpu.contraction_space import (
     ContractionSpace,
     contraction_space,
     factor_of,
 )
-from irc.passes.kernel.gpu.plan import INDEX_LIMIT, GpuPlan, strides_of
+from irc.passes.kernel.gpu.plan import INDEX_LIMIT, GpuPlan, offset_of, strides_of
 from irc.target.gpu import GpuFeatures
-
-
-@attrs.frozen
-class TileShape:
-    """A tile: its size as [first, second] dimension, its warps, and the steps in flight."""
-
-    first: int
-    second: int
-    warps: int
-    stages: int
-
-    @property
-    def sums(self) -> int:
-        """How many sums it has."""
-        return self.first * self.second
-
-
-SHAPES = tuple(TileShape(*row) for row in (
-    (128, 256, 8, 3), (256, 128, 8, 3), (128, 192, 8, 3), (128, 128, 4, 3), (128, 128, 8, 4),
-    (64, 256, 4, 3), (64, 192, 4, 3), (64, 128, 4, 4), (128, 96, 4, 3), (128, 64, 4, 4),
-    (64, 96, 4, 4), (64, 64, 4, 5), (64, 32, 4, 6), (64, 16, 4, 6),
-))  # fmt: skip
-#: Of f32 as it is, whose factors are in registers, too.
-PLAIN_SHAPES = tuple(TileShape(*row) for row in (
-    (128, 64, 8, 3), (64, 64, 4, 3), (64, 32, 4, 3), (32, 32, 4, 3), (16, 32, 2, 3),
-))  # fmt: skip
-
-
-@attrs.frozen
-class TileCost:
-    """What decides how long tiles take: how many matrices of which size (first, second dimension,
-    depth), the bytes of an element, the depth of a step, and the operations that a processor does
-    in a us."""
-
-    batch: int
-    first: int
-    second: int
-    depth: int
-    element_bytes: int
-    step: int
-    flops: int
-
-    def time(self, shape: TileShape, gpu: GpuFeatures) -> float:
-        """Microseconds of a kernel with tiles of a shape; infinity where they have no room."""
-        moved = (shape.first + shape.second) * self.element_bytes
-        held = moved * self.step * shape.stages
-        room = min(gpu.shared_bytes // held, gpu.accumulators // shape.sums)
-        if room == 0:
-            return float("inf")
-        tiles = self.batch * -(-self.first // shape.first) * -(-self.second // shape.second)
-        together = min(room, -(-tiles // gpu.processors))
-        waves = -(-tiles // (gpu.processors * together))
-        depth = -(-self.depth // self.step) * self.step
-        products = 2 * shape.sums * depth / self.flops
-        reads = moved * depth / gpu.tile_bytes
-        return waves * (together * max(products, reads) + gpu.tile_start)
 
 
 def contraction_entries(
@@ -104,8 +47,7 @@ def contraction_entries(
     if wrong or isinstance(space, str) or not (asked or _is_worth(space, multiplied, gpu)):
         return None
     plain = multiplied[0].element is f32 and precision == A.StringAttr("ieee")
-    entries = _tiles(space, multiplied[0], gpu, preset, plain)
-    entries["programs"] = A.IntegerAttr(0)
+    entries = _tiles(plan, space, multiplied[0], gpu, preset, plain)
     entries["precision"] = precision
     entries["column_parts"] = A.IntegerAttr(1)
     entries["access"] = A.StringAttr("pointers")
@@ -127,6 +69,7 @@ def _is_worth(space: ContractionSpace, dots: list[Dot], gpu: GpuFeatures) -> boo
 
 
 def _tiles(
+    plan: GpuPlan,
     space: ContractionSpace,
     dot: Dot,
     gpu: GpuFeatures,
@@ -142,20 +85,58 @@ def _tiles(
     step = gpu.plain_step if plain else gpu.step_bytes // size
     step = max(dot.least[2], min(step, _power(k)))
     flops = gpu.plain_flops if plain else gpu.dot_flops * 2 // size
-    cost = TileCost(batch, first, second, k, size, step, flops)
-    shape = min(PLAIN_SHAPES if plain else SHAPES, key=lambda each: cost.time(each, gpu))
-    tile_m, tile_n = shape.first, shape.second
+    behind = sum(
+        op_cost(op, gpu) for member in plan.members if not member.own
+        for op in member.compute.block.ops
+    )  # fmt: skip
+    cost = TileCost(batch, first, second, k, size, flops, behind, plain)
+    keys = {"first": "tile_m", "second": "tile_n", "warps": "num_warps"}
+    if products == "swapped":
+        keys = {**keys, "first": "tile_n", "second": "tile_m"}
+    fixed = {name: preset[key].value for name, key in keys.items() if key in preset}  # type: ignore[attr-defined]
+    shapes = dict.fromkeys(attrs.evolve(s, **fixed) for s in (PLAIN_SHAPES if plain else SHAPES))
+    steps = (step,) if plain or 2 * step > k else (step, 2 * step)
+    if "tile_k" in preset:
+        steps = (preset["tile_k"].value,)  # type: ignore[attr-defined]
+    tilings = cost.tilings(shapes, steps, gpu)
+    tiling = min(tilings, key=lambda each: cost.time(each, gpu))
+    told = {"programs", "flat", "num_stages", "tile_k", *keys.values()} & {*preset}
+    lasting = cost.lasting(tiling, gpu) if not told and _can_last(plan, space) else None
+    tiling = lasting or tiling
+    tile_m, tile_n = tiling.shape.first, tiling.shape.second
     if products == "swapped":
         tile_m, tile_n = tile_n, tile_m
     return {
         "products": A.StringAttr(str(products)),
         "tile_m": A.IntegerAttr(tile_m),
         "tile_n": A.IntegerAttr(tile_n),
-        "tile_k": A.IntegerAttr(step),
+        "tile_k": A.IntegerAttr(tiling.step),
         "group_m": A.IntegerAttr(gpu.grouped_rows),
-        "num_warps": A.IntegerAttr(shape.warps),
-        "num_stages": A.IntegerAttr(shape.stages),
+        "num_warps": A.IntegerAttr(tiling.shape.warps),
+        "num_stages": A.IntegerAttr(tiling.stages),
+        "programs": A.IntegerAttr(0 if lasting is None else gpu.processors),
+        "flat": A.BoolAttr(lasting is not None),
     }
+
+
+def _can_last(plan: GpuPlan, space: ContractionSpace) -> bool:
+    """Whether Triton makes one pipeline of all tiles of a program instance, with room for sums that
+    are stored: of a lone product, of known sizes and 16 bits, of factors that lie along the
+    depth."""
+    _, contraction = space.contractions[0]
+    known = len(plan.members) == 1 and all(isinstance(size, int) for size in space.sizes)
+    narrow = all(element_bytes(r.type.element) <= 2 for r, _ in plan.outputs)  # type: ignore[attr-defined]
+    return known and narrow and all(
+        _lies_along(side, contraction.depth) for side in (contraction.left, contraction.right)
+    )  # fmt: skip
+
+
+def _lies_along(side: Side, depth: Sequence[loop.AxisAttr]) -> bool:
+    """Whether a factor is what is read, side by side along the last axis of depth."""
+    read = side.plain
+    if read is None or read.positions or not depth:
+        return False
+    return coefficient(offset_of(list(read.indices), read.source.type), depth[-1].name) == 1
 
 
 def _power(count: int) -> int:

@@ -322,7 +322,7 @@ class TileBuilder:
     @contextmanager
     def loop(
         self, upper: Dim, step: int, initial: Sequence[Tile], lower: Tile | None = None,
-        stages: int | None = None,
+        stages: int | None = None, flat: bool = False,
     ) -> Iterator[tuple[Tile, list[Tile], list[Tile], list[Tile]]]:
         """A kernel.for from 0 (or `lower`) to `upper`: gives (position, carried, next, final).
 
@@ -346,7 +346,9 @@ class TileBuilder:
         self.scopes.pop()
         operands = [b.value for b in bounds] + [t.value for t in initial]
         types = [t.value.type for t in initial]
-        more = {} if stages is None else {"stages": A.IntegerAttr(stages)}
+        more: dict[str, A.Attribute] = {"flat": A.UNIT} if flat else {}
+        if stages is not None:
+            more["stages"] = A.IntegerAttr(stages)
         loop = kernel.ForOp(operands, types, more, (Region([block]),), self.location)
         self.scopes[around].block.append(loop)
         for result, tile in zip(loop.results, initial, strict=True):

@@ -1,0 +1,135 @@
+"""How long a gpu kernel of contractions takes by its tiles: a model, and the tiles it chooses of.
+
+A processor has a few tiles at a time, as many as its memory and registers have room for. A tile's
+step takes what its products take, or what getting its factors from the second-level cache takes, or
+what the processor's own memory takes that they lie in (written once, and read for each `FIRST` rows
+and each part of the columns), or its share of the way there and back: steps in flight are a ring,
+whose places are filled again when what was in them is multiplied. A tile begins with a wait and
+ends with its stores, under which the others multiply, if there are any.
+
+`python -m bench.gpu_products` shows what it chooses beside what is fastest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from irc.target.gpu import GpuFeatures
+
+FIRST = 64
+"""Rows of the first dimension that are multiplied at once."""
+
+
+@attrs.frozen
+class TileShape:
+    """A tile's size as [first, second] dimension, and its warps."""
+
+    first: int
+    second: int
+    warps: int
+
+    @property
+    def sums(self) -> int:
+        """How many sums it has."""
+        return self.first * self.second
+
+
+@attrs.frozen
+class StagedTile:
+    """A tile, the depth of a step, and the steps in flight."""
+
+    shape: TileShape
+    step: int
+    stages: int
+
+
+SHAPES = tuple(TileShape(*row) for row in (
+    (256, 192, 8), (256, 160, 8), (256, 144, 8), (128, 256, 8), (256, 128, 8), (128, 192, 8),
+    (128, 160, 8), (128, 144, 8), (128, 128, 8), (128, 128, 4), (128, 96, 8), (128, 96, 4),
+    (128, 64, 4), (64, 256, 4), (64, 192, 4), (64, 160, 4), (64, 144, 4), (64, 128, 4),
+    (64, 96, 4), (64, 64, 4), (64, 32, 4), (64, 16, 4),
+))  # fmt: skip
+#: Of f32 as it is, whose factors are in registers, too.
+PLAIN_SHAPES = tuple(TileShape(*row) for row in (
+    (128, 64, 8), (64, 64, 4), (64, 32, 4), (32, 32, 4), (16, 32, 2),
+))  # fmt: skip
+
+
+@attrs.frozen
+class TileCost:
+    """What decides how long tiles take: how many matrices of which size (first, second dimension,
+    depth), the bytes of an element, the operations that a processor does in a us, those that are
+    done to every sum, and whether f32 is multiplied as it is."""
+
+    batch: int
+    first: int
+    second: int
+    depth: int
+    element_bytes: int
+    flops: int
+    behind: int = 0
+    plain: bool = False
+
+    def tilings(
+        self, shapes: Iterable[TileShape], steps: Sequence[int], gpu: GpuFeatures
+    ) -> Iterator[StagedTile]:
+        """Tiles of shapes with steps of some depths (of large tiles, of the first one), as many in
+        flight as one, two, ... of them have room for in a processor, but no fewer than keep the
+        products going."""
+        for shape in shapes:
+            small = shape.first + shape.second <= gpu.deep_tile
+            for step in steps if small else steps[:1]:
+                held = (shape.first + shape.second) * self.element_bytes * step
+                most = gpu.least_stages if self.plain else gpu.most_stages
+                most = min(most, max(2, -(-self.depth // step)))
+                least = min(gpu.least_stages, most)
+                counts = {min(most, gpu.block_bytes // (room * held)) for room in (1, 2, 3, 4)}
+                yield from (StagedTile(shape, step, n) for n in sorted(counts) if n >= least)
+
+    def time(self, tiling: StagedTile, gpu: GpuFeatures) -> float:
+        """Microseconds of a kernel with such tiles, without what every kernel takes; infinity where
+        they have no room."""
+        shape, stages = tiling.shape, tiling.stages
+        line = self.element_bytes * tiling.step
+        moved = (shape.first + shape.second) * line
+        room = min(gpu.block_bytes // (moved * stages), gpu.accumulators // shape.sums)
+        if room == 0:
+            return float("inf")
+        if self.behind and shape.sums > gpu.held_sums * gpu.warp * shape.warps:
+            return float("inf")
+        parts = [1 << k for k in range(shape.second.bit_length()) if shape.second >> k & 1]
+        again = -(-shape.first // FIRST) * sum(FIRST + part for part in parts) * line
+        products = 2 * shape.sums * tiling.step / self.flops
+        step = max(products, moved / gpu.tile_bytes, (moved + again) / gpu.product_bytes)
+        step += gpu.step_start
+        steps = -(-self.depth // tiling.step)
+        turn = (gpu.step_latency + step) / max(1, stages - 1)
+        stores = shape.sums * (2 / gpu.stored_bytes + self.behind / gpu.scalar_flops)
+        most = self.turns(shape, gpu)
+        together = min(room, most)
+        alone = gpu.tile_start + steps * max(step, turn) + stores
+        under = stores / 2 if together > 1 else stores  # half of them, where another multiplies
+        busy = gpu.tile_start + most * (steps * step + under)
+        return max(-(-most // together) * alone, busy)
+
+    def turns(self, shape: TileShape, gpu: GpuFeatures) -> int:
+        """The most tiles that a processor has, together or one after the other."""
+        tiles = self.batch * -(-self.first // shape.first) * -(-self.second // shape.second)
+        return -(-tiles // gpu.processors)
+
+    def lasting(self, tiling: StagedTile, gpu: GpuFeatures) -> StagedTile | None:
+        """The same for one program instance in each processor that goes over its tiles, and reads
+        the next one's factors while it stores; None where more tiles are there together, or each
+        processor has one alone."""
+        shape = tiling.shape
+        moved = (shape.first + shape.second) * self.element_bytes * tiling.step
+        stages = min(tiling.stages, (gpu.block_bytes - gpu.stored_tile) // moved)
+        fits = gpu.block_bytes // (moved * tiling.stages) == 1 and stages >= gpu.least_stages
+        if not fits or self.turns(shape, gpu) < 2:
+            return None
+        return attrs.evolve(tiling, stages=stages)
+
+
+__all__ = ["PLAIN_SHAPES", "SHAPES", "TileCost", "TileShape", "StagedTile"]
