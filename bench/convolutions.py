@@ -88,8 +88,8 @@ def compiled(model: nn.Module, options: dict[str, Any]) -> Callable[..., torch.T
     return torch.compile(model, backend="irc", options=options)
 
 
-def measure(layer: Layer, rounds: int) -> list[str]:
-    """A line of the table."""
+def network(layer: Layer) -> tuple[nn.Module, list[torch.Tensor], torch.Tensor]:
+    """A layer with its arguments, and its result in f64."""
     torch.manual_seed(0)
     model = Network(layer).eval()
     x = torch.randn(4, layer.channels, layer.size, layer.size).relu()
@@ -97,6 +97,12 @@ def measure(layer: Layer, rounds: int) -> list[str]:
     if layer.residual:
         inputs.append(torch.randn_like(model(*inputs)))
     exact = copy.deepcopy(model).double()(*(i.double() for i in inputs))
+    return model, inputs, exact
+
+
+def measure(layer: Layer, rounds: int) -> list[str]:
+    """A line of the table."""
+    model, inputs, exact = network(layer)
     calls, errors, times = [], [], []
     for options in (LIBRARY, OURS):
         call = compiled(model, options)
@@ -123,13 +129,7 @@ def prepare(case: dict[str, Any], backend: str) -> Prepared:
     """A layer, compiled, with the error of its first result against f64."""
     layer = LAYERS[case["layer"]]
     torch.set_grad_enabled(False)
-    torch.manual_seed(0)
-    model = Network(layer).eval()
-    x = torch.randn(4, layer.channels, layer.size, layer.size).relu()
-    inputs = [x.contiguous(memory_format=torch.channels_last)]
-    if layer.residual:
-        inputs.append(torch.randn_like(model(*inputs)))
-    exact = copy.deepcopy(model).double()(*(i.double() for i in inputs))
+    model, inputs, exact = network(layer)
     call = compiled(model, OURS)
     error = float((call(*inputs).double() - exact).norm() / exact.norm())
     return Prepared(lambda: call(*inputs), {"error": error})
