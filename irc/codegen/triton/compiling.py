@@ -16,6 +16,7 @@ if __name__ == "__main__":
     del sys.path[0]  # this folder, whose modules have names of others'
 
 import contextlib
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -23,6 +24,7 @@ import json
 import linecache
 import os
 import re
+import threading
 from collections.abc import Mapping
 from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
@@ -88,6 +90,28 @@ def supported_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if name in known}
 
 
+_READING = threading.RLock()
+
+
+@functools.cache
+def _source_class() -> Any:
+    """What Triton compiles, read by one thread at a time: Python 3.11 counts how deep `ast.parse`
+    is for all threads together, and fails with a SystemError where two meet. Reading holds the
+    interpreter's lock anyway; what takes the time comes after it."""
+    from triton.compiler import ASTSource
+
+    class Source(ASTSource):  # type: ignore[misc]
+        def hash(self) -> Any:
+            with _READING:
+                return super().hash()
+
+        def make_ir(self, *arguments: Any, **keywords: Any) -> Any:
+            with _READING:
+                return super().make_ir(*arguments, **keywords)
+
+    return Source
+
+
 def compile_kernel(
     function: Any,
     signature: Mapping[str, str],
@@ -100,11 +124,10 @@ def compile_kernel(
     PTX, "" where there are none."""
     import triton
     from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
 
     hints = {(position,): [["tt.divisibility", 16]] for position in divisible}
     compiled = triton.compile(
-        ASTSource(function, dict(signature), {}, hints),
+        _source_class()(function, dict(signature), {}, hints),
         target=GPUTarget("cuda", *target), options=supported_options(options),
     )  # fmt: skip
     metadata = compiled.metadata._asdict()

@@ -255,8 +255,8 @@ def test_a_thread_has_64_bytes_of_a_row(points: Any, element: Any, tile: list[in
 @pytest.mark.parametrize(
     ("points", "element", "tile"),
     [
-        (512, T.f32, [32, 512, 8]),
-        (4096, T.f32, [8, 4096, 16]),
+        (512, T.f32, [8, 512, 4]),
+        (4096, T.f32, [8, 4096, 8]),
         (4096, T.bf16, [32, 256, 32]),
         (8192, T.f32, [32, 256, 16]),
     ],

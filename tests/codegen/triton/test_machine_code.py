@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 
 import attrs
 import pytest
@@ -55,7 +56,30 @@ def no_processes():
     workers.release()
 
 
-def test_another_process_compiles_the_same(described, monkeypatch, no_processes):
+def test_threads_read_kernels_in_turn(described, monkeypatch, tmp_path):
+    """Python 3.11's `ast.parse` fails where two threads are in it."""
+    import ast
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    inside, most, parse = [], [], ast.parse
+
+    def watched(*arguments, **keywords):
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.002)
+        try:
+            return parse(*arguments, **keywords)
+        finally:
+            inside.pop()
+
+    monkeypatch.setattr(ast, "parse", watched)
+    wanted = [(name, key) for name in described.kernels for key in (0, 1, 2, 3)]
+    assert len(machine_code.compile_codes(described, wanted)) == len(wanted)
+    assert len(most) > 2 and max(most) == 1
+
+
+def test_another_process_compiles_the_same(described, monkeypatch, no_processes, tmp_path):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # what an installation elsewhere left
     wanted = [(name, key) for name in described.kernels for key in (0, 1)]
     own = machine_code.compile_codes(described, wanted)
     with workers.ready(1), monkeypatch.context() as patch:

@@ -299,10 +299,11 @@ def test_sums_of_a_part_of_the_depth_stay_in_their_memory():
 
 
 @pytest.mark.parametrize("entries, fetched", [
-    ("pack_right = true, point_columns = 32 : i64", True),
-    ("pack_right = true, point_columns = 32 : i64, inner = \"columns\"", False),
-    ("pack_right = true", False),
-    ("pack_right = true, point_columns = 32 : i64, block_depth = 16 : i64", False),
+    ("pack_right = true, inner = \"rows\", point_columns = 32 : i64", True),
+    ("pack_right = true, inner = \"columns\", point_columns = 32 : i64", False),
+    ("pack_right = true, inner = \"rows\"", False),
+    ("pack_right = true, inner = \"rows\", point_columns = 32 : i64, block_depth = 16 : i64",
+     False),
 ])  # fmt: skip
 def test_what_is_packed_next_is_fetched_meanwhile(entries, fetched):
     text = product(24, 64, 96, f"{TILES}, {entries}", across=["right"])
