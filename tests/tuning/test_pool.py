@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from irc.tuning.pool import Pool, TuningWorker, WorkerFailure, visible_devices
+from tests.tuning.interrupts import interrupted
 
 COMMAND = [sys.executable, str(Path(__file__).with_name("faulty_worker.py"))]
 BAD = {
@@ -74,8 +75,7 @@ def test_a_worker_killed_while_it_works_is_a_failure(pool):
 
 def test_ctrl_c_ends_what_runs_and_the_pool_serves_again(pool):
     pid = pool.ask({"do": "pid"})
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(0.2), pytest.raises(KeyboardInterrupt):
         pool.each(lambda worker, item: worker.ask({"do": "hang"}), [1])
     assert not is_there(pid)
     assert pool.ask({"do": "value", "value": 5}) == 5

@@ -28,6 +28,7 @@ from irc.tuning.measuring import (  # noqa: E402
 )
 from irc.tuning.problem import bucket_of  # noqa: E402
 from irc.tuning.rounds import Timings  # noqa: E402
+from tests.tuning.interrupts import interrupted  # noqa: E402
 from tests.tuning.problems import CHOICES, FAILS, REST, lanes, squares  # noqa: E402
 
 FAULTY = [sys.executable, str(Path(__file__).with_name("faulty_worker.py"))]
@@ -231,11 +232,7 @@ def test_ctrl_c_while_threads_build_begins_nothing_new():
         built.append(candidate)
         time.sleep(0.3)
 
-    import os
-    import signal
-
-    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(0.1), pytest.raises(KeyboardInterrupt):
         session.on_threads(build, [lanes(4)] * 50, 1)
     time.sleep(0.4)
     assert len(built) <= 2
