@@ -208,14 +208,14 @@ BLOCK, DRAWN, WIDEST = 256, 4, 16
 
 @once
 def dropout_draws() -> Draws | None:
-    """How `aten.native_dropout` draws on the current GPU; None where that is not known, as its
-    numbers are others than are expected. The GPUs of a process are taken to be of one kind."""
+    """How `aten.native_dropout` draws on this process's GPUs; None where that is not known, as its
+    numbers are others than are expected, or the GPUs of kinds that draw differently."""
     if drawer() is None:
         return None
-    device = torch.cuda.current_device()
-    known = torch.cuda.get_device_properties(device)
-    blocks = known.max_threads_per_multi_processor // BLOCK
-    draws = Draws(known.multi_processor_count * blocks * BLOCK)
+    kinds = {_threads_at_most(each) for each in range(torch.cuda.device_count())}
+    if len(kinds) > 1:
+        return None
+    draws, device = Draws(kinds.pop()), torch.cuda.current_device()
     turn = draws.most_threads
     with _disable_current_modes(), torch.inference_mode(False), _as_it_was(device):
         same = all(
@@ -225,6 +225,13 @@ def dropout_draws() -> Draws | None:
                           17 * turn + 8)
         )  # fmt: skip
     return draws if same else None
+
+
+def _threads_at_most(device: int) -> int:
+    """The threads of torch's kernels that go over memory: as many as a GPU holds at once."""
+    known = torch.cuda.get_device_properties(device)
+    blocks = known.max_threads_per_multi_processor // BLOCK
+    return int(known.multi_processor_count * blocks * BLOCK)
 
 
 def _draws_so(draws: Draws, count: int, dtype: torch.dtype, device: int) -> bool:

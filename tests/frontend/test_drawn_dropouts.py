@@ -168,15 +168,16 @@ def test_results_that_nobody_reads_are_gone() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("mode", [None, "reduce-overhead"])
 def test_on_a_gpu_numbers_are_eagers(dtype: torch.dtype, mode: str | None) -> None:
-    """Values, masks (by the gradients) and the generator's state, over several calls."""
+    """Values, gradients, what is dropped of both, and the generator's state, over several calls."""
     assert dropout_draws() is not None
+    near = {torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}[dtype]
 
     def function(x, w):
         y = torch.nn.functional.dropout(x * w, 0.1)
         z = torch.nn.functional.dropout(y.transpose(0, 1).contiguous() + 1, 0.5)
         return torch.nn.functional.dropout(z * z, 0.3), torch.rand(3, device="cuda")
 
-    compiled = torch.compile(function, backend="irc", mode=mode)
+    compiled = torch.compile(function, backend="irc", mode=mode, dynamic=False)
     for shape in ((128, 768), (7, 333), (3000, 1001)):
         for turn in range(3):
             torch.manual_seed(turn)
@@ -188,7 +189,10 @@ def test_on_a_gpu_numbers_are_eagers(dtype: torch.dtype, mode: str | None) -> No
                 torch.rand(5, device="cuda")
                 result, noise = run(x, w)
                 (gradient,) = torch.autograd.grad(result.float().sum(), x)
-                seen.append((result == 0, noise, gradient == 0, torch.cuda.get_rng_state()))
-                torch.testing.assert_close(result.float().mean(), result.float().mean())
-            for mine, theirs in zip(*seen, strict=True):
-                assert torch.equal(mine.cpu(), theirs.cpu())
+                seen.append((result, gradient, noise, torch.cuda.get_rng_state()))
+            (result, gradient, *drawn), (eager, slope, *expected) = seen[1], seen[0]
+            for mine, theirs in zip(drawn, expected, strict=True):
+                assert torch.equal(mine, theirs)
+            for mine, theirs in ((result, eager), (gradient, slope)):
+                assert torch.equal(mine == 0, theirs == 0)
+                torch.testing.assert_close(mine, theirs, rtol=near, atol=near)
