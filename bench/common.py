@@ -77,6 +77,11 @@ class Side:
         self._requests = os.fdopen(self._writing, "w")
         self._answers = os.fdopen(self._reading, "r")
 
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._child.pid
+
     def ask(self, request: str, **values: Any) -> dict[str, Any]:
         """Send a request to the process; SideFailed if it fails there."""
         try:

@@ -24,6 +24,8 @@ COUNTERS: dict[str, str] = {
     "padding_bytes": "bytes that padding of strides added",
     "select_algorithm_precompile": "products of which it was measured who computes them",
     "autotune_problems": "choices that were measured",
+    "autotune_candidates": "programs that were built to be measured",
+    "autotune_workers": "processes that were started to measure",
     "autotune_cut_short": "... whose measuring the budget ended: the program is not kept",
     "autotune_local_hits": "choices found in irc's cache, so that nothing was measured",
     "autotune_local_puts": "choices written there",

@@ -4,6 +4,8 @@ kept.
     candidate    what may be chosen, as plain data; the error where nothing can be
     problem      what is tuned: a small module of its own, and how a candidate gets into it
     candidates   schedules near the default one, by kind of kernel
+    waves        which candidates are built first, and which others are worth it
+    measurers    who builds and times them: threads of this process, or workers
     measuring    a problem with a candidate as something that runs, and its time
     replays      its time on a GPU
     rounds       rounds of times, in turn, until one candidate is the fastest

@@ -134,6 +134,10 @@ class Runner:
         with _as_compiled(threads):
             return self._on_gpu(copies, pool) if self._gpu else self._on_cpu(copies)
 
+    def forget(self) -> None:
+        """Let go what is captured on arguments."""
+        self._replays = None
+
     def _on_cpu(self, copies: Sequence[Sequence[Any]]) -> float:
         call = self._call
         if not self._calls:
@@ -222,6 +226,12 @@ class InProcess:
         self.begin()
         assert self._copies is not None
         return self._runners[candidate].seconds(self._copies, self._pool)
+
+    def rest(self) -> None:
+        """Let the arguments go, and what is captured on them, until `begin` makes them again."""
+        for runner in self._runners.values():
+            runner.forget()
+        self._copies = self._pool = None
 
     def close(self) -> None:
         """Let the programs and arguments go."""

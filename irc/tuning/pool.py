@@ -27,6 +27,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from irc.runtime import metrics
+
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 START_SECONDS = 60.0
 """What a worker may take longer for its first request: it imports torch."""
@@ -96,6 +98,7 @@ class TuningWorker:
 
     def _start(self) -> None:
         self.close()
+        metrics.add("autotune_workers")
         path = os.pathsep.join(each or os.getcwd() for each in sys.path)
         environment = {**os.environ, "PYTHONPATH": path}
         if self.device is not None:

@@ -10,6 +10,7 @@ It is text and numbers alone, so that another process, or another machine, build
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
@@ -72,8 +73,7 @@ class Problem:
 
     def canonical(self) -> str:
         """What decides its times, without names and locations."""
-        sizes = ",".join(f"{name}={size}" for name, size in self.sizes)
-        return f"{canonical_text(self.module())}\n{self.pipeline}\n{sizes}\n{self.cold}"
+        return _canonical(self)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON's types."""
@@ -96,6 +96,13 @@ class Problem:
         return Problem(
             value["text"], value["pipeline"], value["what"], tuple(sizes.items()), tuple(cold)
         )
+
+
+@functools.lru_cache(maxsize=256)
+def _canonical(problem: Problem) -> str:
+    sizes = ",".join(f"{name}={size}" for name, size in problem.sizes)
+    text = canonical_text(problem.module())
+    return f"{text}\n{problem.pipeline}\n{sizes}\n{problem.cold}"
 
 
 FROZEN = "frozen"

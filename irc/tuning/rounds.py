@@ -23,6 +23,10 @@ LEAST_ROUNDS = 3
 LIMITS = (8.0, 2.0, 1.1)
 """What is so many times as slow as the fastest after the first, second, third round and later
 takes no part in further ones: one sample alone may be that of an interrupted call."""
+STEADY_ROUNDS = 5
+"""Rounds from which on the fastest one's samples tell how much they vary ..."""
+STEADY_LIMIT, DEVIATIONS = 1.02, 4.0
+"""... and what is slower by this and so many deviations of its median takes no further part."""
 BETTER = 0.98
 """The first candidate is kept unless another one takes so much of its time."""
 
@@ -52,8 +56,10 @@ def hold(
     deadline: float = math.inf,
     failed: Callable[[Exception], str] = str,
     clock: Callable[[], float] = time.monotonic,
+    most: int = ROUNDS,
 ) -> Timings:
-    """Time choices with `sample` until `deadline` (of `clock`), or until one is left.
+    """Time choices with `sample` until `deadline` (of `clock`), for `most` rounds, or until one is
+    left.
 
     A sample that raises an Exception, or gives infinity or NaN, ends its choice with that reason.
     At least one sample of the first choice that has one is taken, whatever the deadline.
@@ -61,7 +67,7 @@ def hold(
     samples: list[list[float]] = [[] for _ in choices]
     reasons: dict[int, str] = {}
     alive, rounds, cut = list(range(len(choices))), 0, False
-    while alive and rounds < ROUNDS and not cut:
+    while alive and rounds < most and not cut:
         for number in list(alive):
             if clock() >= deadline and any(samples):
                 cut = True
@@ -92,8 +98,14 @@ def _close(samples: Sequence[Sequence[float]], alive: Sequence[int], rounds: int
     timed = [number for number in alive if samples[number]]
     if not timed:
         return list(alive)
-    best = min(statistics.median(samples[number]) for number in timed)
-    limit = best * LIMITS[min(max(rounds, 1), len(LIMITS)) - 1]
+    medians = {number: statistics.median(samples[number]) for number in timed}
+    best = min(medians, key=medians.__getitem__)
+    factor = LIMITS[min(max(rounds, 1), len(LIMITS)) - 1]
+    if rounds >= STEADY_ROUNDS:
+        away = statistics.median(abs(s - medians[best]) for s in samples[best])
+        noise = away / medians[best] / math.sqrt(len(samples[best])) if medians[best] else 0.0
+        factor = min(factor, STEADY_LIMIT + DEVIATIONS * noise)
+    limit = medians[best] * factor
     return [n for n in alive if not samples[n] or min(samples[n]) <= limit]
 
 

@@ -6,31 +6,37 @@
 from __future__ import annotations
 
 import math
-import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from irc.ir.diagnostics import IRCError
 from irc.ir.passes import PassContext
 from irc.options.options import DEFAULT, Options
 from irc.runtime import metrics
 from irc.tuning.applying import tunable_in
 from irc.tuning.candidate import Candidate, NoValidChoicesError
-from irc.tuning.devices import device_name, device_number, devices_of, is_here, on_first
+from irc.tuning.devices import device_name, devices_of, is_here
+from irc.tuning.measurers import (
+    BUILT_WITH,
+    UNBUILT,
+    NoArguments,
+    PoolMeasurer,
+    ThreadMeasurer,
+    build_on_threads,
+    on_threads,
+    reason_of,
+)
 from irc.tuning.problem import Problem, main_of, target_of_problem
 from irc.tuning.progress import Progress
+from irc.tuning.waves import UNPROMISING, opening, unpromising
 
 if TYPE_CHECKING:
     from irc.tuning.rounds import Timings
     from irc.tuning.store import Stores
 
-#: Options of a compile that decide the code of a candidate.
-_BUILT_WITH = ("precise_math", "emulate_rounding")
 MOST_FAILED = 3
 """Candidates that failed of which the remark tells why."""
 LOCK_FACTOR = 2.0
@@ -38,7 +44,6 @@ LOCK_FACTOR = 2.0
 BUILDING_SHARE = 0.7
 """Of the seconds that are left, what building the candidates of several problems may take."""
 
-Item = TypeVar("Item")
 Asked = tuple[Problem, Sequence[Candidate]]
 
 
@@ -177,34 +182,81 @@ class Session:
 
     def _built(self, several: Sequence[Open]) -> dict[str, tuple[ThreadMeasurer]]:
         """The candidates of several problems, built on threads at once: of each problem first the
-        first, and so on, as long as there is time; what was not built then is built alone."""
+        first, and so on, as long as there is time; what was not built then is built alone. Where
+        the cost model knows candidates, the first of each backend are timed before others are
+        built."""
         from irc.tuning import pool
 
-        if len(several) < 2 or not self.left:
+        informed = any(candidate.expected for each in several for candidate in each.candidates)
+        if not several or not self.left or len(several) < 2 and not informed:
             return {}
         if self.options.autotune_in_subproc and pool.can_start():
             return {}  # each worker builds what it times
         measurers = {each.key: ThreadMeasurer(each.problem, self.options) for each in several}
-        pairs = [(each.key, each.candidates[turn])
-                 for turn in range(max(len(each.candidates) for each in several))
-                 for each in several if turn < len(each.candidates)]  # fmt: skip
         deadline = self.clock() + BUILDING_SHARE * self.left
+        first = {each.key: opening(each.candidates) for each in several}
+        self._build(several, measurers, first, deadline)
+        rest = {}
+        for each in several:
+            if len(first[each.key]) == len(each.candidates):
+                continue
+            dropped = self._looked(each, measurers[each.key], first[each.key], deadline)
+            measurers[each.key].failed.update({each.candidates[n]: w for n, w in dropped.items()})
+            rest[each.key] = [n for n in range(len(each.candidates))
+                              if n not in dropped and n not in first[each.key]]  # fmt: skip
+        self._build([each for each in several if rest.get(each.key)], measurers, rest, deadline)
+        return {key: (measurer,) for key, measurer in measurers.items()}
+
+    def _build(
+        self,
+        several: Sequence[Open],
+        measurers: Mapping[str, ThreadMeasurer],
+        numbers: Mapping[str, Sequence[int]],
+        deadline: float,
+    ) -> None:
+        """Build the candidates of problems that have these numbers, of each the first, and so on.
+        """
+        turns = max((len(numbers[each.key]) for each in several), default=0)
+        pairs = [(each.key, each.candidates[numbers[each.key][turn]])
+                 for turn in range(turns)
+                 for each in several if turn < len(numbers[each.key])]  # fmt: skip
+        if not pairs:
+            return
 
         def prepare(pair: tuple[str, Candidate]) -> None:
             measurers[pair[0]].prepare_one(pair[1])
 
+        gpu = any(measurers[each.key].gpu for each in several)
+        needed = sum(0 in numbers[each.key] for each in several)
         with Progress(f"{len(several)} problems", len(pairs)) as bar:
             failed = build_on_threads(
-                prepare, pairs, self.options, deadline, self.clock, bar.step, len(several)
+                prepare, pairs, self.options, deadline, self.clock, bar.step, gpu, needed
             )
         for number, reason in failed.items():
             measurers[pairs[number][0]].failed[pairs[number][1]] = reason
-        return {key: (measurer,) for key, measurer in measurers.items()}
+
+    def _looked(
+        self, each: Open, measurer: ThreadMeasurer, first: Sequence[int], deadline: float
+    ) -> dict[int, str]:
+        """Time the candidates of a problem that have these numbers in a few rounds; gives those of
+        the others that are not worth being built, and why."""
+        from irc.tuning.rounds import LEAST_ROUNDS, hold
+
+        usable = [n for n in first if each.candidates[n] not in measurer.failed]
+        try:
+            measurer.begin()
+            held = hold(usable, lambda n: measurer.seconds(each.candidates[n]), deadline,
+                        reason_of, self.clock, LEAST_ROUNDS)  # fmt: skip
+        except NoArguments as error:
+            return {n: str(error) for n in range(len(each.candidates)) if n not in first}
+        finally:
+            measurer.rest()
+        return unpromising(each.candidates, dict(zip(usable, held.seconds, strict=True)))
 
     @property
     def tag(self) -> str:
         """What else belongs to a key: the user's tag, and options that decide code."""
-        values = {name: getattr(self.options, name) for name in _BUILT_WITH}
+        values = {name: getattr(self.options, name) for name in BUILT_WITH}
         return f"{self.options.autotune_cache_tag} {values}"
 
     def _measured(
@@ -283,20 +335,19 @@ def _told(
     seconds = outcome.seconds
     faster = seconds[0] / seconds[winner]
     gain = "" if not winner or math.isinf(faster) else f", {faster:.2f} times as fast as the first"
+    wrong = {n: why for n, why in outcome.reasons.items() if not why.startswith(UNPROMISING)}
     failed = "".join(
         f"; {candidates[number].label} failed: {reason}"
-        for number, reason in list(outcome.reasons.items())[:MOST_FAILED]
+        for number, reason in list(wrong.items())[:MOST_FAILED]
     )
+    if len(outcome.reasons) > len(wrong):
+        failed += f"; {len(outcome.reasons) - len(wrong)} of them not built"
     cut = "; the budget ended it" if outcome.cut else ""
     return (f"{problem.what}: {candidates[winner].label} of {len(candidates)} candidates, "
             f"{seconds[winner] * 1e6:.2f} us{gain}{failed}{cut}")  # fmt: skip
 
 
 # -- measuring
-
-
-class NoArguments(Exception):
-    """The arguments of a problem, which are made for measuring, find no memory."""
 
 
 def measure(
@@ -346,17 +397,6 @@ def promising(numbers: Sequence[int], first: Mapping[int, float]) -> list[int]:
     return [number for number in numbers if not number or first.get(number, 0.0) <= limit]
 
 
-UNBUILT = "the budget ended before it was built"
-
-
-def reason_of(error: BaseException) -> str:
-    """Why a candidate has no time, in a line."""
-    text = error.message if isinstance(error, IRCError) else str(error)
-    line = text.strip().splitlines()[0] if text.strip() else ""
-    name = type(error).__name__
-    return line if name == "WorkerFailure" else f"{name}: {line}"
-
-
 @contextmanager
 def _measurer(
     problem: Problem, options: Options, built: ThreadMeasurer | None = None
@@ -376,188 +416,6 @@ def _measurer(
         yield here
     finally:
         here.close()
-
-
-class ThreadMeasurer:
-    """Builds candidates on threads of this process, and times them in the caller's."""
-
-    def __init__(self, problem: Problem, options: Options) -> None:
-        from irc.tuning.measuring import InProcess
-
-        self._inner = InProcess(problem, options)
-        self._options = options
-        self.seconds = self._inner.seconds
-        self.close = self._inner.close
-        self.failed: dict[Candidate, str] = {}
-
-    def begin(self) -> None:
-        """Make the arguments. Raises NoArguments."""
-        try:
-            self._inner.begin()
-        except (MemoryError, RuntimeError) as error:  # torch's for a CPU is a RuntimeError
-            raise NoArguments(reason_of(error)) from error
-
-    def prepare_one(self, candidate: Candidate) -> None:
-        """Build one. Raises what building raises."""
-        self._inner.prepare(candidate)
-
-    def prepare(
-        self,
-        candidates: Sequence[Candidate],
-        deadline: float,
-        clock: Callable[[], float],
-        step: Callable[[], None],
-    ) -> tuple[dict[int, str], dict[int, float]]:
-        """Build all that are not built; gives why some have no program, by number, and no samples.
-        """
-        left = [n for n, each in enumerate(candidates)
-                if not self._inner.has(each) and self.failed.get(each, UNBUILT) == UNBUILT]
-        failed = build_on_threads(
-            lambda number: self._inner.prepare(candidates[number]), left, self._options, deadline,
-            clock, step,
-        )  # fmt: skip
-        reasons = {n: self.failed[each] for n, each in enumerate(candidates)
-                   if each in self.failed and n not in left}  # fmt: skip
-        return {**reasons, **{left[place]: why for place, why in failed.items()}}, {}
-
-
-def build_on_threads(
-    prepare: Callable[[Item], None],
-    items: Sequence[Item],
-    options: Options,
-    deadline: float,
-    clock: Callable[[], float],
-    step: Callable[[], None],
-    needed: int = 1,
-) -> dict[int, str]:
-    """As `on_threads`; on a GPU each thread has helping processes of its own, if there are any: a
-    compiler of kernels holds the interpreter lock."""
-    from irc.codegen.triton import workers
-
-    helpers = workers.current()
-    count = thread_count(options)
-    groups = [] if helpers is None else helpers.split(count)
-
-    def inside(number: int) -> AbstractContextManager[None]:
-        return workers.using(groups[number] if number < len(groups) else None)
-
-    return on_threads(prepare, items, count, deadline, clock, step, inside, needed)
-
-
-def thread_count(options: Options) -> int:
-    """How many threads build: the option, else one for each processor, up to 8."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    return options.compile_threads or min(8, processors)
-
-
-def on_threads(
-    prepare: Callable[[Item], None],
-    candidates: Sequence[Item],
-    count: int,
-    deadline: float = math.inf,
-    clock: Callable[[], float] = time.monotonic,
-    step: Callable[[], None] = lambda: None,
-    inside: Callable[[int], AbstractContextManager[None]] = lambda number: nullcontext(),
-    needed: int = 1,
-) -> dict[int, str]:
-    """`prepare` for each candidate, on `count` threads other than the caller's; why some failed, by
-    number. The first ones, so many as are needed, are prepared whatever the deadline. Each thread
-    works in the context that `inside` gives for its number."""
-    failed: dict[int, str] = {}
-    numbers = iter(range(len(candidates)))
-    lock, stopped = threading.Lock(), threading.Event()
-
-    def work(place: int) -> None:
-        with inside(place):
-            build()
-
-    def build() -> None:
-        while not stopped.is_set():
-            with lock:
-                number = next(numbers, None)
-            if number is None:
-                return
-            if number >= needed and clock() >= deadline:
-                failed[number] = UNBUILT
-                continue
-            try:
-                prepare(candidates[number])
-            except Exception as error:
-                failed[number] = reason_of(error)
-            step()
-
-    threads = [
-        threading.Thread(target=work, args=(n,), name=f"irc-precompile-{n}")
-        for n in range(min(count, len(candidates)))
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        for thread in threads:
-            thread.join()
-    finally:  # Ctrl-C: what is being built is finished, nothing else begun
-        stopped.set()
-    return failed
-
-
-class PoolMeasurer:
-    """Asks the workers of a pool. What crashes or hangs there has no time."""
-
-    def __init__(self, problem: Problem, options: Options, pool: Any) -> None:
-        self._pool = pool
-        asked = {name: getattr(options, name) for name in _BUILT_WITH}
-        described = problem.to_json()
-        self._own = pool.workers[0]
-        if self._own.device is not None:  # each worker sees one, and calls that the first
-            self._own = pool.workers[device_number(problem)]
-            described["text"] = on_first(described["text"])
-        self._request: Mapping[str, Any] = {"problem": described, "options": asked}
-
-    def begin(self) -> None:
-        """Make the arguments. Raises NoArguments."""
-        from irc.tuning.pool import WorkerFailure
-
-        try:
-            self._own.ask({"do": "begin", **self._for(Candidate())})
-        except WorkerFailure as error:
-            raise NoArguments(str(error)) from error
-
-    def prepare(
-        self,
-        candidates: Sequence[Candidate],
-        deadline: float,
-        clock: Callable[[], float],
-        step: Callable[[], None],
-    ) -> tuple[dict[int, str], dict[int, float]]:
-        """Build all and take a sample of each, on all workers; gives why some have none, by number,
-        and the samples."""
-        from irc.tuning.pool import LIMIT_SECONDS, WorkerFailure
-
-        def ask(worker: Any, number: int) -> str | float:
-            left = deadline - clock()
-            if number and left <= 0:
-                return UNBUILT
-            try:
-                limit = LIMIT_SECONDS if not number else min(LIMIT_SECONDS, left + 1.0)
-                request = {"do": "seconds", **self._for(candidates[number])}
-                return float(worker.ask(request, limit))
-            except WorkerFailure as error:
-                return str(error)
-            finally:
-                step()
-
-        answers = list(enumerate(self._pool.each(ask, range(len(candidates)))))
-        return (
-            {number: answer for number, answer in answers if isinstance(answer, str)},
-            {number: answer for number, answer in answers if not isinstance(answer, str)},
-        )
-
-    def seconds(self, candidate: Candidate) -> float:
-        """A sample, always from the problem's own device, so that all are timed on one."""
-        return float(self._own.ask({"do": "seconds", **self._for(candidate)}))
-
-    def _for(self, candidate: Candidate) -> dict[str, Any]:
-        return {**self._request, "candidate": candidate.to_json()}
 
 
 __all__ = ["Session", "choose", "choose_all", "measure", "on_threads"]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from irc.tuning.rounds import LEAST_ROUNDS, ROUNDS, hold
+from irc.tuning.rounds import LEAST_ROUNDS, ROUNDS, STEADY_ROUNDS, hold
 
 
 def rounds(times, deadline=math.inf, step=0.0):
@@ -36,8 +36,8 @@ def test_the_first_is_kept_unless_another_is_clearly_faster():
 
 def test_what_is_slow_drops_out():
     held, counts = rounds([1.0, 9.0, 5.0, 1.3, 1.05])
-    assert counts == [ROUNDS, 1, 2, LEAST_ROUNDS, ROUNDS]
-    assert held.rounds == ROUNDS and held.seconds == (1.0, 9.0, 5.0, 1.3, 1.05)
+    assert counts == [STEADY_ROUNDS, 1, 2, LEAST_ROUNDS, STEADY_ROUNDS]
+    assert held.rounds == STEADY_ROUNDS and held.seconds == (1.0, 9.0, 5.0, 1.3, 1.05)
 
 
 def test_one_interrupted_sample_counts_for_nothing():
@@ -46,8 +46,15 @@ def test_one_interrupted_sample_counts_for_nothing():
 
 
 def test_the_first_stays_as_what_others_are_told_against():
-    held, counts = rounds([[90.0, 9.0], 1.0, 1.05])
+    held, counts = rounds([[90.0, 9.0], 1.0, 1.01])
     assert counts == [ROUNDS] * 3 and held.seconds[0] == 9.0
+
+
+def test_what_varies_more_is_repeated_more():
+    """Of two that differ by 5 % the slower one drops out as soon as the samples are steady."""
+    noisy = [1.2, 1.0, 0.8, 1.1, 0.9] * 3
+    assert rounds([noisy, 1.05])[1] == [ROUNDS, ROUNDS]
+    assert rounds([1.0, 1.05])[1] == [STEADY_ROUNDS, STEADY_ROUNDS]
 
 
 def test_one_that_is_left_needs_few_rounds():

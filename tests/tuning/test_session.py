@@ -104,7 +104,7 @@ def test_workers_killed_at_random_moments_hang_nothing(monkeypatch):
 def test_building_candidates_counts_no_programs_of_the_users():
     session.measure(squares(), CHOICES[:2], KEEPS)
     counted = {name: n for name, n in metrics.snapshot().items() if n}
-    assert counted == {"autotune_problems": 1}
+    assert counted == {"autotune_problems": 1, "autotune_candidates": 2}
 
 
 def test_the_same_problem_is_measured_once_in_a_compile(monkeypatch):

@@ -26,7 +26,9 @@ from pathlib import Path
 from typing import Any
 
 MOST = 8
-"""Processes that are started for one program, and that are kept."""
+"""Processes that are started for one program."""
+KEPT = 16
+"""Processes that are started for programs which are measured, and that are kept for a while."""
 _LEAST_PROCESSORS = 4  # with fewer, the processes would only take turns with this one
 _IDLE_SECONDS = 60.0  # then they end: each holds 150 MB
 _OPERATIONS_EACH = 4
@@ -83,6 +85,11 @@ class Workers:
 
     def __init__(self, processes: Sequence[_Compiler]) -> None:
         self._processes = list(processes)
+
+    @property
+    def processes(self) -> list[_Compiler]:
+        """Those that can be asked."""
+        return [each for each in self._processes if each.lives()]
 
     def begin(self, requests: Sequence[Mapping[str, Any]]) -> Answers:
         """Ask; gives what waits for the answers to requests as `compiling.compile_kernel` takes
@@ -154,7 +161,7 @@ class _Waiting:
     def give(self, processes: Sequence[_Compiler]) -> None:
         """Take back what `take` gave; what is busy ends."""
         with self._lock:
-            room = MOST - len(self._free)
+            room = KEPT - len(self._free)
             kept = [each for each in processes if not each.busy][: max(room, 0)]
             self._free += kept
             self._stop_clock()
@@ -201,12 +208,23 @@ def count(operations: int) -> int:
     """How many processes help here for a program of so many operations: none with few processors,
     where Triton only interprets, or where Python is part of another program, which would be started
     instead."""
+    return min(MOST, _processors() // 2, 1 + operations // _OPERATIONS_EACH)
+
+
+def count_to_measure() -> int:
+    """How many processes help here to build programs that are measured: one for each processor, or
+    none as for `count`."""
+    return min(KEPT, _processors())
+
+
+def _processors() -> int:
+    """The processors for processes that help; 0 where none can."""
     if not Path(sys.executable or "").name.startswith("python"):
         return 0
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     if processors < _LEAST_PROCESSORS or os.environ.get("TRITON_INTERPRET") == "1":
         return 0
-    return min(MOST, processors // 2, 1 + operations // _OPERATIONS_EACH)
+    return processors
 
 
 @contextlib.contextmanager
@@ -220,6 +238,23 @@ def ready(number: int) -> Iterator[None]:
     pool = _pool
     try:
         with using(Workers(taken) if taken else None):
+            yield
+    finally:
+        pool.give(taken)
+
+
+@contextlib.contextmanager
+def at_least(number: int) -> Iterator[None]:
+    """Inside, so many processes or more compile this thread's kernels, those among them that it has
+    already; as many as there are where no more can start."""
+    own = current()
+    had = [] if own is None else own.processes
+    taken: list[_Compiler] = []
+    with contextlib.suppress(OSError):
+        taken = _pool.take(number - len(had)) if number > len(had) else []
+    pool = _pool
+    try:
+        with using(Workers([*had, *taken]) if taken else own):
             yield
     finally:
         pool.give(taken)
@@ -240,5 +275,5 @@ def using(workers: Workers | None) -> Iterator[None]:
         _state.workers = before
 
 
-__all__ = ["MOST", "Answer", "Answers", "Workers", "count", "current", "ready", "release",
-           "using"]  # fmt: skip
+__all__ = ["MOST", "Answer", "Answers", "Workers", "at_least", "count", "count_to_measure",
+           "current", "ready", "release", "using"]  # fmt: skip

@@ -145,6 +145,22 @@ def test_what_a_process_can_not_compile_is_compiled_here(described, monkeypatch,
         assert workers.current() is None
 
 
+def test_measuring_adds_processes_to_those_of_the_compile(monkeypatch, no_processes):
+    with workers.ready(1):
+        (own,) = workers.current().processes
+        with workers.at_least(3):
+            three = workers.current().processes
+            assert three[0] is own and len(three) == 3
+            with workers.at_least(2):
+                assert workers.current().processes == three
+        assert workers.current().processes == [own]
+        monkeypatch.setattr(workers._pool, "take", lambda count: (_ for _ in ()).throw(OSError()))
+        with workers.at_least(4):
+            assert workers.current().processes == [own]
+    with workers.at_least(0):
+        assert workers.current() is None
+
+
 def test_processes_are_started_where_they_help(monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(workers.sys, "executable", "/usr/bin/python3.11")
@@ -152,9 +168,10 @@ def test_processes_are_started_where_they_help(monkeypatch):
         monkeypatch.setattr(workers.os, "sched_getaffinity", lambda _, n=processors: range(n))
         assert workers.count(1000) == helpers
         assert workers.count(3) == min(helpers, 1)
+        assert workers.count_to_measure() == (min(processors, workers.KEPT) if helpers else 0)
     for other in ("/usr/bin/blender", ""):
         monkeypatch.setattr(workers.sys, "executable", other)
-        assert workers.count(1000) == 0
+        assert workers.count(1000) == workers.count_to_measure() == 0
     monkeypatch.setattr(workers.sys, "executable", "/usr/bin/python3.11")
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     assert workers.count(1000) == 0
