@@ -55,6 +55,7 @@ class PropagateChannelsLast(Pass):
     name = "propagate-channels-last"
     summary = "channels-last images around convolutions, where an analysis says that it pays"
     anchor = "func.func"
+    preserves = "real"  # a library may add up images of another layout in another order
     asks_target = True
     max_ops_per_convolution: int = 300
     any_precision: bool = False
