@@ -219,7 +219,7 @@ EDGES = {
     "tuning/worker.py": "environ",  # which device it was given
     # What is measured runs here.
     "tuning/devices.py": "Target.host get_device_name environ",
-    "tuning/session.py": "sched_getaffinity",
+    "tuning/measurers.py": "sched_getaffinity",
     "tuning/store.py": "environ",  # where the remote store is
     "tools/cache_command.py": "Target.host",  # prints it
     "tools/bisect_command.py": "Target.host",  # whether the whole program can run here

@@ -61,7 +61,9 @@ def test_an_expectation_is_no_part_of_a_candidate():
 
 @pytest.mark.parametrize("apart", [False, True], ids=["here", "worker"])
 def test_a_session_builds_what_is_worth_it(apart):
-    options = Options(autotune_local_cache=False, autotune_in_subproc=apart)
+    options = Options(
+        autotune_local_cache=False, autotune_in_subproc=apart, max_autotune_budget=600
+    )
     here = PassContext(options=options)
     slow = [CHOICES[0], expects(lanes(4), 50.0), expects(lanes(16), 50.0)]
     asked = [(squares(size=n), slow) for n in (256, 512)]
@@ -77,7 +79,8 @@ def test_a_session_builds_what_is_worth_it(apart):
 
 def test_with_a_filled_store_nothing_is_built_and_no_process_started(monkeypatch):
     pools.close_shared()
-    options = {"max_autotune_pointwise": True, "autotune_in_subproc": True, "fx_graph_cache": False}
+    options = {"max_autotune_pointwise": True, "autotune_in_subproc": True,
+               "fx_graph_cache": False, "max_autotune_budget": 600}  # fmt: skip
     x = torch.ones(100_000)
     torch._dynamo.reset()
     torch.compile(torch.sin, backend="irc", options=options)(x)
