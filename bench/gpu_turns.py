@@ -5,7 +5,8 @@
 A process a model, which compiles every mode and side on PROCESSORS of the machine's, and then waits
 until all are that far, or PATIENCE seconds have passed. Then one after another is clocked, while
 the others sleep: those that compiled first go first. The lines are those of `bench.gpu_models`;
-`operators` are microseconds of a call in each of ATen's.
+`operators` are microseconds of a call in each of ATen's. With `--launches` each model's kernels
+are listed, too, as `bench.gpu_launches` does.
 """
 
 from __future__ import annotations
@@ -62,8 +63,19 @@ def _compiled(name: str, modes: list[str], alone: bool, dtype: str) -> dict[str,
     return sides
 
 
-def _clocked(name: str, sides: dict[str, Any]) -> Figures:
-    """Measure and print; the ratios by mode."""
+def _launches(name: str, pair: list[Any], most: int) -> None:
+    """Print what a call of each side launches, and where irc's takes longer."""
+    from bench import gpu_launches
+
+    launches = [gpu_launches.launches_of(side.call) for side in pair]
+    for side, each in zip(pair, launches, strict=True):
+        gpu_launches.tell(f"{name} {side.name}", each, most)
+    if len(launches) == 2:
+        gpu_launches.compare(name, *launches)
+
+
+def _clocked(name: str, sides: dict[str, Any], most: int) -> Figures:
+    """Measure and print; the ratios by mode. `most`: kernels to list of each side."""
     from bench import gpu_models
 
     clocks = sides.pop("clocks", None)
@@ -72,6 +84,8 @@ def _clocked(name: str, sides: dict[str, Any]) -> Figures:
         gpu_models.measured(pair)
         for each in pair:
             print(gpu_models.line(name, mode, each), flush=True)
+        if mode == "default" and most:
+            _launches(name, pair, most)
         if mode == "default" and clocks is not None:
             aten = gpu_models.aten_of(clocks[0].call)
             print(gpu_models.floor_line(name, sum(aten.values()), clocks[1], pair[0]), flush=True)
@@ -95,7 +109,7 @@ def child(parent: Connection, name: str, number: int, options: argparse.Namespac
         parent.send(time.perf_counter() - start)
         parent.recv()
         os.sched_setaffinity(0, every)
-        parent.send(_clocked(name, sides))
+        parent.send(_clocked(name, sides, options.launches))
     except Exception as error:
         traceback.print_exc()
         text = " ".join(str(error).split())[:300]
@@ -160,6 +174,7 @@ def main() -> None:
     parser.add_argument("--modes", default="default,reduce-overhead")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--alone", action="store_true", help="without Inductor")
+    parser.add_argument("--launches", type=int, default=0, help="kernels to list of each side")
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds for compiling")
     options = parser.parse_args()
     names = options.models.split(",") if options.models else list(GROUPS[options.group])
