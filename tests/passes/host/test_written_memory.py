@@ -21,19 +21,22 @@ ops = torch.ops.irc_fuzz
 X = torch.arange(12.0).reshape(3, 4)
 SQUARE = torch.arange(9.0).reshape(3, 3)
 ROWS, OTHERS = torch.tensor([0, 2, 0]), torch.tensor([1, 1, 0])
-Case = tuple[Callable[..., Any], tuple[torch.Tensor, ...], tuple[int, int, int, int]]
+Counts = tuple[int, int, int, int]
+Case = tuple[Callable[..., Any], tuple[torch.Tensor, ...], Counts, Callable[..., Any]]
 CASES: dict[str, Case] = {}
 
 
 def case(
     *arguments: torch.Tensor, in_place: int = 0, updates: int = 0, allocations: int = 0,
-    copies: int = 0,
+    copies: int = 0, meaning: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
     """Note a program: its arguments, results in the memory of what dies, arguments that are
-    updated without a copy, allocations and copies."""
+    updated without a copy, allocations and copies. `meaning`: what tells the values, where those of
+    eager mode are undefined."""
 
     def note(function: Callable[..., Any]) -> Callable[..., Any]:
-        CASES[function.__name__] = function, arguments, (in_place, updates, allocations, copies)
+        counts = (in_place, updates, allocations, copies)
+        CASES[function.__name__] = function, arguments, counts, meaning or function
         return function
 
     return note
@@ -166,7 +169,13 @@ def a_call_writes_a_list(x, y):
     return a + y
 
 
-@case(torch.ones(3, 3), torch.ones(3, 3) * 2, allocations=1, copies=1)
+def product_of_the_old_value(x, y):
+    y.copy_(x @ y)
+
+
+# MKL reads what it has written by then, on some processors.
+@case(torch.ones(3, 3), torch.ones(3, 3) * 2, allocations=1, copies=1,
+      meaning=product_of_the_old_value)  # fmt: skip
 def a_product_is_given_the_memory_of_its_operand(x, y):
     torch.mm(x, y, out=y)
 
@@ -205,7 +214,7 @@ def updates_a_part(x):
 
 @pytest.mark.parametrize("name", CASES)
 def test_where_results_are_computed(name: str) -> None:
-    function, arguments, counts = CASES[name]
+    function, arguments, counts, meaning = CASES[name]
 
     def listed(run: Callable[..., Any]) -> Callable[..., Any]:
         def call(*values: torch.Tensor) -> Any:
@@ -214,7 +223,7 @@ def test_where_results_are_computed(name: str) -> None:
 
         return call
 
-    expected = observe(listed(function), arguments)
+    expected = observe(listed(meaning), arguments)
     module = irc.trace(function, tuple(clones(arguments)))
     statistics = lower(module).statistics
     interpreted = observe(listed(lambda *v: irc.run(module, *v)), arguments)
