@@ -51,6 +51,7 @@ class CpuSchedule:
     inner: str
     pack_left: bool
     pack_right: bool
+    pack_ahead: int
     products: str
     tile_columns: int
     terms: int

@@ -15,6 +15,7 @@ from irc.dialects.kernel.dots import Rows
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim, coefficient
 from irc.ir.types import element_bytes
+from irc.passes.kernel.cpu.contraction.ahead import copies_ahead, parts_of, tiles_of
 from irc.passes.kernel.cpu.contraction.matrices import dot_of_factors, misfit
 from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.contraction.tiling import (
@@ -36,7 +37,8 @@ from irc.target import Target
 
 TILES = frozenset((
     "tile_rows", "tile_vectors", "row_axis", "outer_rows", "depth_order", "point_rows",
-    "point_columns", "block_rows", "block_depth", "inner", "pack_left", "pack_right", "products",
+    "point_columns", "block_rows", "block_depth", "inner", "pack_left", "pack_right", "pack_ahead",
+    "products",
     "tile_columns", "terms", "in_turn", "skew",
 ))
 """The keys that contractions in tiles alone have."""
@@ -260,10 +262,37 @@ class _TileChooser:
         )
         fill(block_depth=self._depth(depth.extent, own))
         fill(inner="columns" if self._stays_near(own) else "rows")
-        rows, columns = self._points(own)
-        fill(point_rows=rows, point_columns=columns)
-        fill(block_rows=self._block_rows(own))
+        self._fill_points(own, fill)
+        fill(block_rows=0 if own.pack_ahead else self._block_rows(own))
         return own
+
+    def _fill_points(self, own: CpuSchedule, fill: Callable[..., None]) -> None:
+        """The points of the parallel space, and whether panels are packed ahead in them."""
+        asked = own.has("pack_ahead")
+        fill(pack_ahead=self._ahead(own, 0))
+        points = self._points(own)
+        if not asked:
+            rows = own.point_rows if own.has("point_rows") else points[0]
+            own.pack_ahead = self._ahead(own, rows)
+            points = self._points(own)
+        fill(point_rows=points[0], point_columns=points[1])
+
+    def _ahead(self, own: CpuSchedule, point_rows: int) -> int:
+        """In the time of how many terms a vector of the next panel is packed: the most with which
+        the tiles of a point's rows are enough; 0 where it can't be."""
+        columns, right = self.columns, self._sides(own)[1]
+        if not own.pack_right or own.inner != "rows" or (own.has("block_rows") and own.block_rows):
+            return 0
+        if not isinstance(columns.extent, int) or columns.extent <= own.tile_vectors * own.lanes:
+            return 0
+        if not copies_ahead(right, columns.name, self.depth_run):
+            return 0
+        tiles = tiles_of(own, self.rows, point_rows) // own.tile_vectors
+        fitting = [0]
+        for power in range(own.lanes.bit_length()):
+            parts = parts_of(own, self.depth_run.axis, 1 << power)
+            fitting += [1 << power] * (0 < parts <= tiles)
+        return max(fitting)
 
     def _stays_near(self, own: CpuSchedule) -> bool:
         """Whether all columns stay in the second-level cache, so that rows and results pass
@@ -330,7 +359,7 @@ class _TileChooser:
         fill(tile_vectors=self._panel(own, dot) // own.lanes)
         fill(tile_rows=self._dividing(own, min(2 * dot.tile[0], max(rows, 1))))
         fill(pack_right=not self._multiplies(own, False))
-        fill(pack_left=False, block_depth=0, inner="rows")
+        fill(pack_left=False, block_depth=0, inner="rows", pack_ahead=0)
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
         room = self.target.processor.core_bytes // (2 * max(estimate(depth.extent), 1))
@@ -347,7 +376,7 @@ class _TileChooser:
         most = max((registers - 1) // own.tile_columns - 1, 1)
         fill(tile_rows=self._dividing(own, -(-rows // -(-rows // most))))
         fill(pack_right=False, pack_left=not self._reads_rows_along(left))
-        fill(block_depth=0, inner="rows", block_rows=0)
+        fill(block_depth=0, inner="rows", block_rows=0, pack_ahead=0)
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
         return own
@@ -390,7 +419,7 @@ class _TileChooser:
     def _together(self, own: CpuSchedule) -> int:
         """As many columns as are packed together and stay in the caches until they are used; 0:
         all."""
-        if not own.pack_right or own.pack_left:
+        if not own.pack_right or own.pack_left or own.pack_ahead:
             return 0
         depth = max(own.block_depth or estimate(self.depth_run.axis.extent), 1)
         panel = own.tile_vectors * own.lanes

@@ -16,6 +16,7 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, Range, ceildiv, dim_product, known_positive, maximum
 from irc.ir.types import TensorType, contiguous_strides
+from irc.passes.kernel.cpu.contraction.ahead import check_ahead, pack_panel
 from irc.passes.kernel.cpu.contraction.matrices import check_matrix, pack_groups
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, pack_left, pack_right
 from irc.passes.kernel.cpu.contraction.runs import Stretch
@@ -43,6 +44,8 @@ def form_contraction_kernel(
     tiling = tiling_of(plan, top, own)
     if own.products == "matrix":
         check_matrix(tiling)
+    if own.pack_ahead:
+        check_ahead(tiling)
     return _ContractionKernel(tiling, name, ranges).form(inplace)
 
 
@@ -98,10 +101,12 @@ class _ContractionKernel:
             rows = own.block_rows or own.point_rows or tiling.rows.extent
             sizes[LEFT] = rows * self.left_row
         if tiling.right.packed:
-            sizes[RIGHT] = padded * depth
+            sizes[RIGHT] = (2 * tiling.panel if own.pack_ahead else padded) * depth
         if self.in_parts:
-            self.sums_row = padded
-            sizes["sums"] = (own.point_rows or tiling.rows.extent) * padded
+            # Those of a tile lie together, the tiles of a panel after each other.
+            lines = ceildiv(own.point_rows or tiling.rows.extent, own.tile_rows)
+            self.sums_panel = lines * (own.tile_rows * tiling.panel)
+            sizes["sums"] = padded // tiling.panel * self.sums_panel
         types = {}
         for name, size in sizes.items():
             shape = (self.grid, size)
@@ -145,7 +150,7 @@ class _ContractionKernel:
         for axis in (*self.plan.axes(), tiling.rows, tiling.depth):
             emitter.scalar(axis.extent, scope)
         if self.in_parts:
-            emitter.scalar(self.sums_row, scope)
+            emitter.scalar(self.sums_panel, scope)
         for name in (LEFT, RIGHT, "sums"):
             if name in self.memory:
                 size = emitter.scalar(self.workspaces[name].shape[1], scope)
@@ -182,6 +187,9 @@ class _ContractionKernel:
                 continue
             blocks[axis] = self._block(emitter.times(place, step), step, axis, scope)
         rows, columns = blocks[tiling.rows], blocks[tiling.columns]
+        if own.pack_ahead:
+            first = Stretch(0, emitter.scalar(self.depth_block, scope))
+            pack_panel(self, scope, columns, columns.lower, first)
         if not self.in_parts:
             self._depth(scope, rows, columns, 0)
             return []
@@ -210,7 +218,7 @@ class _ContractionKernel:
         depth = Stretch(start, emitter.scalar(tiling.depth.extent, scope))
         if self.in_parts:
             depth = self._block(start, own.block_depth, tiling.depth, scope)
-        if tiling.right.packed:
+        if tiling.right.packed and not own.pack_ahead:
             pack = pack_groups if own.products == "matrix" else pack_right
             pack(self, scope, columns, depth)
 

@@ -11,6 +11,7 @@ from irc.ir.attributes import Type
 from irc.ir.core import Value
 from irc.ir.symbols import coefficient, substitute
 from irc.ir.types import i1
+from irc.passes.kernel.cpu.contraction.ahead import NextPanel, pack_panel, panel_place
 from irc.passes.kernel.cpu.contraction.along_depth import Lines, fill_room
 from irc.passes.kernel.cpu.contraction.matrices import multiply
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT
@@ -69,9 +70,15 @@ class TileWriter:
             tile = SumTile(self, scope.child(OUTER), rows, columns, depth, row, count, limit)
             tile.at(column, masks)
 
+        def panel(column: Scalar, masks: Masks) -> None:
+            part = len(masks) < self.schedule.tile_vectors or any(m is not None for m in masks)
+            if part and self.schedule.pack_ahead:
+                pack_panel(self.owner, scope, columns, column, depth)
+            along(rows, lambda *to: one(*to, column, masks))
+
         across, along = self._over_columns, self._over_rows
         if along_rows:
-            across(columns, lambda *at: along(rows, lambda *to: one(*to, *at)))
+            across(columns, panel)
         else:
             along(rows, lambda *to: across(columns, lambda *at: one(*to, *at)))
 
@@ -174,20 +181,17 @@ class SumTile:
         if not self.owner.in_parts:
             self._finish(column, masks, self._sums(column, masks))
             return
-        self._for_rows(lambda row: self._fetch_kept(row, column, len(masks)))
-        self._into_room(self._sums(column, masks))
+        kept = self._kept(column)
+        self._fetch_kept(kept)
+        sums = self._with_kept(kept, self._sums(column, masks))
         extent = emitter.scalar(self.tiling.depth.extent, self.scope)
         last = emitter.compare("sge", self.depth.upper, extent)
 
-        def row_of(row: Scalar, sums: list[Value]) -> None:
-            total = self._with_kept(row, column, sums)
-            emitter.when(
-                last,
-                lambda: self._finish_row(emitter.plus(self.row, row), column, masks, total),
-                lambda: self._keep(row, column, total),
-            )
+        def finish() -> None:
+            self._into_room(sums)
+            self._finish_room(column, masks)
 
-        self._over_room(row_of, masks)
+        emitter.when(last, finish, lambda: self._keep(kept, sums))
 
     # -- sums
 
@@ -197,7 +201,8 @@ class SumTile:
         initial = [zero] * (self.count * len(masks))
         left, right = self._left(), self._right(column, masks)
 
-        fetch = self._fetch_ahead(column)
+        copies = self._copies_ahead(column, masks)
+        fetch = None if copies else self._fetch_ahead(column)
 
         def at(place: Scalar, carried: Sequence[Value]) -> list[Value]:
             if fetch is not None:
@@ -212,12 +217,43 @@ class SumTile:
                     sums[v] = emitter.add(math.FmaOp, (splat, factor, sums[v]), vector)
             return sums
 
-        sums = emitter.for_loop(self.depth.lower, self.depth.upper, 1, initial, at)
+        begin = self.depth.lower
+        if copies is not None:
+            begin, initial = self._with_copies(copies, at, initial)
+        sums = emitter.for_loop(begin, self.depth.upper, 1, initial, at)
         innermost = emitter.block.last
         if isinstance(innermost, kernel.ForOp):
             innermost.attributes["unroll"] = A.IntegerAttr(self.tiling.schedule.terms)
         count = len(masks)
         return [sums[k : k + count] for k in range(0, len(sums), count)]
+
+    def _copies_ahead(self, column: Scalar, masks: Masks) -> NextPanel | None:
+        """What this tile copies of the next panel."""
+        own = self.tiles.schedule
+        whole = self.count == own.tile_rows and self.limit is None
+        return NextPanel(self, column) if own.pack_ahead and whole else None
+
+    def _with_copies(
+        self, copies: NextPanel, at: Callable[[Scalar, Sequence[Value]], list[Value]],
+        initial: list[Value],
+    ) -> tuple[Scalar, list[Value]]:  # fmt: skip
+        """The sums of all terms but the last few, between which the next panel is packed, and
+        where these begin."""
+        emitter, terms = self.emitter, copies.terms
+        passed = emitter.minus(self.depth.upper, self.depth.lower)
+        count = emitter.times(emitter.quotient(passed, terms, True), terms)
+        end = emitter.plus(self.depth.lower, count)
+
+        def some(place: Scalar, carried: Sequence[Value]) -> list[Value]:
+            copy = copies.at(place)
+
+            def one(term: Scalar, sums: Sequence[Value]) -> list[Value]:
+                copy(term)
+                return at(emitter.plus(place, term), sums)
+
+            return emitter.for_loop(0, terms, 1, carried, one)
+
+        return end, emitter.for_loop(self.depth.lower, end, terms, initial, some)
 
     def _left(self) -> Callable[[Scalar], Callable[[int], Value]]:
         """What gives the rows' elements at a place of the depth."""
@@ -313,6 +349,9 @@ class SumTile:
     def _right_place(self, column: Scalar) -> Scalar:
         """Where a column begins in the factor with the columns, at place 0 of the depth."""
         emitter, tiling, names = self.emitter, self.tiling, self.scope.names
+        if tiling.schedule.pack_ahead:
+            begin = panel_place(self.owner, self.scope, self.columns, column, self.depth)
+            return emitter.minus(begin, emitter.times(self.depth.lower, tiling.panel))
         if tiling.right.packed:
             depth = emitter.scalar(self.owner.depth_block, self.scope)
             first = emitter.times(emitter.minus(column, self.columns.lower), depth)
@@ -398,41 +437,51 @@ class SumTile:
 
     # -- sums of a part of the depth
 
-    def _fetch_kept(self, row: Scalar, column: Scalar, count: int) -> None:
-        """Have the sums of what was added before fetched, for when they are needed."""
-        for v in range(count):
-            place = self.emitter.value(self._kept(row, v, column))
-            self.emitter.effect(kernel.PrefetchOp, (self.owner.memory["sums"], place))
+    def _kept(self, column: Scalar) -> Scalar:
+        """Where the tile's sums are put aside in the kernel's own memory, one after the other; a
+        point begins with those of its first tile."""
+        emitter, own, owner = self.emitter, self.tiles.schedule, self.owner
+        row = self.row
+        if own.point_rows:
+            row = emitter.remainder(row, own.point_rows, True)
+        if own.point_columns:
+            column = emitter.remainder(column, own.point_columns, True)
+        panels = emitter.quotient(column, self.tiling.panel, True)
+        size = emitter.scalar(owner.sums_panel, self.scope)
+        base = emitter.plus(self.scope.names["sums"], emitter.times(panels, size))
+        return emitter.plus(base, emitter.times(row, self.tiling.panel))
 
-    def _with_kept(self, row: Scalar, column: Scalar, sums: list[Value]) -> list[Value]:
-        """A row's sums with those of what was added before, if anything was."""
+    def _kept_at(self, kept: Scalar, row: int, vector: int) -> Scalar:
+        place = row * self.tiling.panel + vector * self.tiles.schedule.lanes
+        return self.emitter.plus(kept, place)
+
+    def _fetch_kept(self, kept: Scalar) -> None:
+        """Have the sums of what was added before fetched, for when they are needed."""
+        for row in range(self.count):
+            for v in range(self.tiles.schedule.tile_vectors):
+                place = self.emitter.value(self._kept_at(kept, row, v))
+                self.emitter.effect(kernel.PrefetchOp, (self.owner.memory["sums"], place))
+
+    def _with_kept(self, kept: Scalar, sums: list[list[Value]]) -> list[list[Value]]:
+        """The sums with those of what was added before, if anything was."""
         emitter, lanes = self.emitter, self.tiles.schedule.lanes
         later = emitter.compare("sgt", self.depth.lower, 0)
         mask = emitter.add(kernel.SplatOp, (later,), emitter.vector_type(i1, lanes))
         memory, vector = self.owner.memory["sums"], self.tiles.vector
 
-        def total(v: int, value: Value) -> Value:
-            before = emitter.load(memory, self._kept(row, v, column), vector, mask, None)
+        def total(row: int, v: int, value: Value) -> Value:
+            before = emitter.load(memory, self._kept_at(kept, row, v), vector, mask, None)
             return emitter.add(arith.AddFOp, (value, before), vector)
 
-        return [total(v, value) for v, value in enumerate(sums)]
+        return [
+            [total(row, v, value) for v, value in enumerate(line)] for row, line in enumerate(sums)
+        ]
 
-    def _keep(self, row: Scalar, column: Scalar, sums: list[Value]) -> None:
+    def _keep(self, kept: Scalar, sums: list[list[Value]]) -> None:
         memory = self.owner.memory["sums"]
-        for v, value in enumerate(sums):
-            self.emitter.store(value, memory, self._kept(row, v, column), None)
-
-    def _kept(self, row: Scalar, vector: int, column: Scalar) -> Scalar:
-        """The place of sums in the kernel's own memory; a block of columns begins with them."""
-        emitter, own = self.emitter, self.tiles.schedule
-        width = emitter.scalar(self.owner.sums_row, self.scope)
-        number = emitter.plus(self.row, row)
-        if own.point_rows:
-            number = emitter.remainder(number, own.point_rows, True)
-        if own.point_columns:
-            column = emitter.remainder(column, own.point_columns, True)
-        base = emitter.plus(self.scope.names["sums"], emitter.times(number, width))
-        return emitter.plus(emitter.plus(base, column), vector * own.lanes)
+        for row, line in enumerate(sums):
+            for v, value in enumerate(line):
+                self.emitter.store(value, memory, self._kept_at(kept, row, v), None)
 
     # -- what follows
 

@@ -134,16 +134,16 @@ def reads_vectors(factor: TiledFactor, columns: str, depth: AxisRun, lanes: int)
     if access is None:
         return False
     step = lane_stride(access.expression, columns, lanes)
-    return step == 1 and _moves_along(access, depth)
+    return step == 1 and moves_along(access, depth)
 
 
 def reads_rows(factor: TiledFactor, rows: AxisRun, depth: AxisRun) -> bool:
     """Whether scalars are read where the factor lies, at places that move evenly."""
     access = factor.access
-    return access is not None and _moves_along(access, rows) and _moves_along(access, depth)
+    return access is not None and moves_along(access, rows) and moves_along(access, depth)
 
 
-def _moves_along(access: Access, run: AxisRun) -> bool:
+def moves_along(access: Access, run: AxisRun) -> bool:
     """Whether a place that was moved along a run has none of its parts left, and moves evenly."""
     parts = {part.name for part in run.parts} - {run.axis.name}
     if parts & free_symbols(access.expression):
@@ -156,7 +156,7 @@ def reads_depth(factor: TiledFactor, across: str, depth: AxisRun) -> bool:
     access = factor.access
     if access is None or coefficient(access.expression, across) is None:
         return False
-    even = _moves_along(access, depth)
+    even = moves_along(access, depth)
     return even and coefficient(access.expression, depth.axis.name) == 1
 
 
@@ -276,5 +276,5 @@ def _check_factors(
 
 
 __all__ = ["DEPTH", "ROWS", "TiledFactor", "TiledPlan", "Tiling", "factor_of", "move_along",
-           "products_of", "reads_depth", "reads_rows", "reads_vectors", "runs_of",
+           "moves_along", "products_of", "reads_depth", "reads_rows", "reads_vectors", "runs_of",
            "simplify_places", "tiling_of"]  # fmt: skip
