@@ -106,6 +106,11 @@ class CpuFigures(Speeds):
         "panels", "that are packed together, while the next ones are fetched (256 x 768 x 3072 on "
         "a Xeon with AVX-512: 164 GFLOP/s with 2, 161 with 4, 154 with 8, 147 with all and none "
         "fetched; ATen 146)", least=1)] = 2
+    ahead_terms: Annotated[int, Figure(
+        "terms", "of sums in whose time a vector of the next panel is packed, where tiles pack it; "
+        "fewer where rows have few tiles (256 x 3072 x 768 with the weights of linear layers on a "
+        "Zen 4, of the rate with panels packed first: 1.04 with 8, 1.06 with 4, 1.02 with 2; 788 x "
+        "768 x 3072: 1.03, 1.02, 1.02 and, with 16, 1.00)", least=1, power=True)] = 8
     matrix_panels: Annotated[int, Figure(
         "panels", "that are packed together for registers that hold whole tiles (788 x 768 x 3072 "
         "of bf16 on a Xeon: 935 GFLOP/s with 4, 902 with 2, 875 with all)", least=1)] = 4

@@ -209,7 +209,12 @@ def cpu_tiles(schedules: Schedules) -> Iterator[Variation]:
     whole = next((s for s in (schedules.top, *schedules.members) if "tile_rows" in s), {})
     rows, vectors = whole.get("tile_rows", 1), whole.get("tile_vectors", 1)
 
+    # Panels that are packed one at a time fit no other tiles and blocks.
+    ahead = whole.get("pack_ahead", 0)
+
     def both(**entries: Any) -> Variation:
+        if ahead:
+            entries = {"pack_ahead": 0, **entries}
         return Variation(entries, {key: to(value) for key, value in entries.items()})
 
     if whole.get("products") == "depth":
@@ -219,6 +224,9 @@ def cpu_tiles(schedules: Schedules) -> Iterator[Variation]:
         for more in (2, 4):
             yield both(tile_vectors=more)
         return
+    if ahead:
+        yield both(pack_ahead=ahead // 2)
+        yield both(pack_ahead=0)
     for key in ("pack_right", "pack_left"):
         if key in whole:
             yield both(**{key: not whole[key]})

@@ -133,6 +133,11 @@ TEXTS = {
         "%x: f32[16, 256], %w: f32[64, 256]", "%y = loop.compute par(i0: 16, i1: 64) red(i2: 256) "
         "-> reduce(sum, f32) { %a = loop.read %x[i0, i2] : f32 %b = loop.read %w[i1, i2] : f32 "
         "%e = arith.mulf %a, %b : f32 loop.yield %e } : f32[16, 64]", "%y: f32[16, 64]"),
+    "a product of many rows": (
+        "%x: f32[256, 768], %w: f32[768, 768]", "%y = loop.compute par(i0: 256, i1: 768) "
+        "red(i2: 768) -> reduce(sum, f32) { %a = loop.read %x[i0, i2] : f32 %b = loop.read "
+        "%w[i1, i2] : f32 %e = arith.mulf %a, %b : f32 loop.yield %e } : f32[256, 768]",
+        "%y: f32[256, 768]"),
     "a product of some rows": (
         "%x: f32[8, 20, 64], %w: f32[64, 64]",
         "%y = loop.compute par(i: 8, j: 16, n: 64) red(k: 64) -> reduce(sum, f32) { "
@@ -192,6 +197,7 @@ CPU = {
     "matrix_rows": ("17", "a product of bf16"),
     "matrix_panels": ("2", "a product of bf16"),
     "fetched_panels": ("4", "a product of its sine"),
+    "ahead_terms": ("4", "a product of many rows"),
     "unpacked_columns": ("2", "a product of what lies along it"),
 }
 GPU = {

@@ -215,9 +215,9 @@ CPU: Mapping[str, Key] = {
         "memory of the kernel's; else it is read where it lies", flag),
     "pack_right": Key("with tiles: as pack_left, of the factor that has the columns", flag),
     "pack_ahead": Key(
-        "with pack_right: a panel of columns is packed while the one before it is multiplied by all "
-        "rows, a vector of it in the time of so many terms; 0: all of a point's panels are packed "
-        "first", powers(0, 64)),
+        "with pack_right: a panel of columns is packed while the one before it is multiplied by "
+        "all rows, a vector of it in the time of so many terms; 0: all of a point's panels are "
+        "packed first", powers(0, 64)),
     "products": Key(
         "with tiles: what the lanes of a vector of sums are: columns (lanes), or parts of the "
         "depth that are added up at last (depth), so that both factors are read along it; or "

@@ -306,12 +306,57 @@ def test_sums_of_a_part_of_the_depth_stay_in_their_memory():
      False),
 ])  # fmt: skip
 def test_what_is_packed_next_is_fetched_meanwhile(entries, fetched):
-    text = product(24, 64, 96, f"{TILES}, {entries}", across=["right"])
+    text = product(24, 64, 96, f"{TILES}, pack_ahead = 0 : i64, {entries}", across=["right"])
     (kernel,) = (op for op in formed(text).walk() if isinstance(op, KernelFuncOp))
     pointers = {op.pointer for op in kernel.walk() if isinstance(op, PrefetchOp)}
     assert (kernel.block.arguments[1] in pointers) == fetched
     got, (a, b) = native(text)
     torch.testing.assert_close(got.double(), a.double() @ b.double().t(), rtol=1e-4, atol=1e-4)
+
+
+AHEAD = "tile_rows = 2 : i64, tile_vectors = 2 : i64, lanes = 8 : i64, pack_right = true"
+
+
+@pytest.mark.parametrize("entries", [
+    "pack_ahead = 8 : i64", "pack_ahead = 4 : i64", "pack_ahead = 1 : i64",
+    "pack_ahead = 2 : i64, block_depth = 24 : i64, pack_left = true",
+    "pack_ahead = 4 : i64, block_depth = 40 : i64, point_columns = 32 : i64",
+    "pack_ahead = 2 : i64, point_rows = 20 : i64, point_columns = 48 : i64, terms = 1 : i64",
+])  # fmt: skip
+@pytest.mark.parametrize("sizes, across", [
+    ((37, 65, 64), ["right"]), ((39, 70, 53), []), ((36, 64, 17), ["right"]),
+], ids=str)  # fmt: skip
+def test_panels_are_packed_while_others_are_multiplied(sizes, across, entries):
+    text = product(*sizes, f"{AHEAD}, {entries}", across=across)
+    got, (a, b) = native(text)
+    b = b.t() if across else b
+    torch.testing.assert_close(got.double(), a.double() @ b.double(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows, inner, columns, ahead", [
+    (256, 768, 768, 8), (788, 768, 3072, 8), (100, 768, 768, 2), (100, 770, 768, 2),
+    (256, 4096, 4096, 8), (256, 768, 40, 0), (65, 768, 768, 2), (256, 1030, 768, 8),
+])  # fmt: skip
+def test_rows_with_enough_tiles_pack_the_next_panel(rows, inner, columns, ahead):
+    module = irc.parse(product(rows, inner, columns, "tile_rows = 9 : i64, tile_vectors = 3 : i64",
+                               across=["right"]))  # fmt: skip
+    PassManager.parse("schedule{vector_bits=512}").run(module)
+    (compute,) = (op for op in module.walk() if isinstance(op, loop.ComputeOp))
+    assert compute.schedule.entries.get("pack_ahead").value == ahead
+    PassManager.parse("form-kernels", verify="each").run(module)
+
+
+@pytest.mark.parametrize("entries, message", [
+    ("pack_ahead = 2 : i64, pack_right = false, products = \"lanes\"", "it is for packed panels"),
+    ("pack_ahead = 2 : i64, inner = \"columns\"", "it is for packed panels"),
+    ("pack_ahead = 2 : i64, block_rows = 8 : i64", "it is for packed panels"),
+    ("pack_ahead = 16 : i64, lanes = 8 : i64", "elements are no multiple"),
+    ("pack_ahead = 8 : i64, lanes = 8 : i64", "its rows have too few tiles"),
+    ("pack_ahead = 2 : i64, lanes = 64 : i64", "there is no whole panel"),
+])  # fmt: skip
+def test_what_can_t_be_packed_ahead_is_refused(entries, message):
+    with pytest.raises(irc.InvalidIR, match=message):
+        formed(product(32, 64, 96, f"{TILES}, {entries}"))
 
 
 def test_the_number_of_threads_changes_no_bit():

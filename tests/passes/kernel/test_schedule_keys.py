@@ -187,6 +187,7 @@ CASES = {
     "inner": (PRODUCT, "rows", "depth"),
     "pack_left": (PLAIN_PRODUCT, True, 0),
     "pack_right": (PLAIN_PRODUCT, True, 0),
+    "pack_ahead": (UNPACKED, 1, 3, {"products": "lanes", "pack_right": True}),
     "products": (UNPACKED, "lanes", "columns", {"pack_right": True}),
     "tile_columns": (UNPACKED, 2, 0),
     "terms": (PRODUCT, 4, 0),

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from irc.passes.kernel.cpu.contraction.runs import AxisRun
     from irc.passes.kernel.cpu.contraction.tile import SumTile
 
-FETCHED = 32
-"""Terms before a line of a column is copied, it is fetched: two lines, of f32."""
+LINE_BITS = 512
+"""Of a line of the cache."""
 
 
 def copies_ahead(factor: TiledFactor, columns: str, depth: AxisRun) -> bool:
@@ -70,8 +70,8 @@ def check_ahead(tiling: Tiling) -> None:
     parts = parts_of(own, tiling.depth, own.pack_ahead)
     reason = ""
     if not own.pack_right or own.products != "lanes" or own.block_rows or own.inner != "rows":
-        reason = "it is for packed panels that all rows meet (pack_right, products, block_rows, " \
-                 "inner)"
+        reason = ("it is for packed panels that all rows meet (pack_right, products, block_rows, "
+                  "inner)")  # fmt: skip
     elif not copies_ahead(tiling.right, columns.name, tiling.depth_run):
         reason = "the factor with the columns is not read as it lies, at places that move evenly"
     elif own.lanes % own.pack_ahead:
@@ -129,13 +129,12 @@ class NextPanel:
         first, depth, self.length = self._source(column)
         number = emitter.quotient(emitter.minus(tile.row, tile.rows.lower), own.tile_rows, True)
         parts = parts_of(own, tiling.depth, self.terms)
+        busy = emitter.compare("slt", number, parts * own.tile_vectors)
+        self.takes_part = _either(emitter, busy, 1, 0)
         vector = emitter.least(emitter.quotient(number, parts, True), own.tile_vectors - 1)
-        part = emitter.least(emitter.minus(number, emitter.times(vector, parts)), parts - 1)
+        part = emitter.minus(number, emitter.times(vector, parts))
         current = emitter.minus(tile.depth.upper, tile.depth.lower)
-        chunk = emitter.quotient(current, self.terms, True)
-        above = emitter.plus(self.length, self.terms - 1)
-        groups = emitter.times(emitter.quotient(above, self.terms, True), self.terms)
-        self.group = emitter.least(emitter.times(part, chunk), emitter.minus(groups, chunk))
+        self.group = emitter.times(part, emitter.quotient(current, self.terms, True))
         scope = tile.scope.child(OUTER)
         scope.names[tiling.columns.name] = emitter.plus(first, emitter.times(vector, own.lanes))
         begin = emitter.scalar(substitute(access.expression, {tiling.depth.name: 0}), scope)
@@ -192,10 +191,10 @@ class NextPanel:
         return copy
 
     def _fetch(self, source: Scalar, lane: Scalar) -> None:
-        """Have a line fetched that is copied later, of one column after the other."""
-        emitter = self.emitter
+        """Have the line fetched that is copied two lines later, of one column after the other."""
+        emitter, line = self.emitter, LINE_BITS // self.type.width  # type: ignore[attr-defined]
         there = emitter.plus(source, emitter.times(lane, self.apart))
-        there = emitter.plus(there, emitter.times(self.step, FETCHED))
+        there = emitter.plus(there, emitter.times(self.step, 2 * line))
         emitter.effect(kernel.PrefetchOp, (self.pointer, emitter.value(there)))
 
 

@@ -255,13 +255,15 @@ class _TileChooser:
         left, right = self._sides(own)
         depth = self.depth_run.axis
         fill(
-            pack_right=not reads_vectors(right, own.vector_axis, self.depth_run, own.lanes)
+            pack_right=(own.has("pack_ahead") and own.pack_ahead > 0)
+            or not reads_vectors(right, own.vector_axis, self.depth_run, own.lanes)
             or self._far_columns(right, depth, own.tile_vectors * own.lanes),
             pack_left=not reads_rows(left, self.row_run, self.depth_run)
             or self._collides(left, depth, own.tile_rows),
         )
         fill(block_depth=self._depth(depth.extent, own))
-        fill(inner="columns" if self._stays_near(own) else "rows")
+        across = self._stays_near(own) and not (own.has("pack_ahead") and own.pack_ahead)
+        fill(inner="columns" if across else "rows")
         self._fill_points(own, fill)
         fill(block_rows=0 if own.pack_ahead else self._block_rows(own))
         return own
@@ -288,11 +290,10 @@ class _TileChooser:
         if not copies_ahead(right, columns.name, self.depth_run):
             return 0
         tiles = tiles_of(own, self.rows, point_rows) // own.tile_vectors
-        fitting = [0]
-        for power in range(own.lanes.bit_length()):
-            parts = parts_of(own, self.depth_run.axis, 1 << power)
-            fitting += [1 << power] * (0 < parts <= tiles)
-        return max(fitting)
+        terms = min(self.target.features.ahead_terms, own.lanes)
+        while terms and not 0 < parts_of(own, self.depth_run.axis, terms) <= tiles:
+            terms //= 2
+        return terms
 
     def _stays_near(self, own: CpuSchedule) -> bool:
         """Whether all columns stay in the second-level cache, so that rows and results pass

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from irc.dialects import arith, kernel, loop, math
+from irc.dialects import kernel, loop, math
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Value
 from irc.ir.symbols import coefficient, substitute
-from irc.ir.types import i1
-from irc.passes.kernel.cpu.contraction.ahead import NextPanel, pack_panel, panel_place
+from irc.passes.kernel.cpu.contraction.ahead import LINE_BITS, NextPanel, pack_panel, panel_place
 from irc.passes.kernel.cpu.contraction.along_depth import Lines, fill_room
+from irc.passes.kernel.cpu.contraction.kept import KeptSums
 from irc.passes.kernel.cpu.contraction.matrices import multiply
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT
 from irc.passes.kernel.cpu.contraction.runs import Stretch
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from irc.passes.kernel.cpu.contraction.kernel import _ContractionKernel
 
 Masks = Sequence[Value | None]
-
-LINE_BITS = 512
-"""Of a line of the cache."""
-
 
 class TileWriter:
     """Writes the tiles of a kernel."""
@@ -74,7 +70,7 @@ class TileWriter:
             part = len(masks) < self.schedule.tile_vectors or any(m is not None for m in masks)
             if part and self.schedule.pack_ahead:
                 pack_panel(self.owner, scope, columns, column, depth)
-            along(rows, lambda *to: one(*to, column, masks))
+            along(rows, lambda row, count, limit: one(row, count, limit, column, masks))
 
         across, along = self._over_columns, self._over_rows
         if along_rows:
@@ -181,9 +177,9 @@ class SumTile:
         if not self.owner.in_parts:
             self._finish(column, masks, self._sums(column, masks))
             return
-        kept = self._kept(column)
-        self._fetch_kept(kept)
-        sums = self._with_kept(kept, self._sums(column, masks))
+        kept = KeptSums(self, column)
+        kept.fetch()
+        sums = kept.added_to(self._sums(column, masks))
         extent = emitter.scalar(self.tiling.depth.extent, self.scope)
         last = emitter.compare("sge", self.depth.upper, extent)
 
@@ -191,7 +187,7 @@ class SumTile:
             self._into_room(sums)
             self._finish_room(column, masks)
 
-        emitter.when(last, finish, lambda: self._keep(kept, sums))
+        emitter.when(last, finish, lambda: kept.replace(sums))
 
     # -- sums
 
@@ -237,12 +233,12 @@ class SumTile:
         self, copies: NextPanel, at: Callable[[Scalar, Sequence[Value]], list[Value]],
         initial: list[Value],
     ) -> tuple[Scalar, list[Value]]:  # fmt: skip
-        """The sums of all terms but the last few, between which the next panel is packed, and
-        where these begin."""
+        """The sums of the terms between which this tile packs a part of the next panel, and where
+        the others begin: all but the last few, or none."""
         emitter, terms = self.emitter, copies.terms
         passed = emitter.minus(self.depth.upper, self.depth.lower)
         count = emitter.times(emitter.quotient(passed, terms, True), terms)
-        end = emitter.plus(self.depth.lower, count)
+        end = emitter.plus(self.depth.lower, emitter.times(copies.takes_part, count))
 
         def some(place: Scalar, carried: Sequence[Value]) -> list[Value]:
             copy = copies.at(place)
@@ -434,54 +430,6 @@ class SumTile:
             emitter.effect(kernel.PrefetchOp, (pointer, emitter.value(there)))
 
         return fetch
-
-    # -- sums of a part of the depth
-
-    def _kept(self, column: Scalar) -> Scalar:
-        """Where the tile's sums are put aside in the kernel's own memory, one after the other; a
-        point begins with those of its first tile."""
-        emitter, own, owner = self.emitter, self.tiles.schedule, self.owner
-        row = self.row
-        if own.point_rows:
-            row = emitter.remainder(row, own.point_rows, True)
-        if own.point_columns:
-            column = emitter.remainder(column, own.point_columns, True)
-        panels = emitter.quotient(column, self.tiling.panel, True)
-        size = emitter.scalar(owner.sums_panel, self.scope)
-        base = emitter.plus(self.scope.names["sums"], emitter.times(panels, size))
-        return emitter.plus(base, emitter.times(row, self.tiling.panel))
-
-    def _kept_at(self, kept: Scalar, row: int, vector: int) -> Scalar:
-        place = row * self.tiling.panel + vector * self.tiles.schedule.lanes
-        return self.emitter.plus(kept, place)
-
-    def _fetch_kept(self, kept: Scalar) -> None:
-        """Have the sums of what was added before fetched, for when they are needed."""
-        for row in range(self.count):
-            for v in range(self.tiles.schedule.tile_vectors):
-                place = self.emitter.value(self._kept_at(kept, row, v))
-                self.emitter.effect(kernel.PrefetchOp, (self.owner.memory["sums"], place))
-
-    def _with_kept(self, kept: Scalar, sums: list[list[Value]]) -> list[list[Value]]:
-        """The sums with those of what was added before, if anything was."""
-        emitter, lanes = self.emitter, self.tiles.schedule.lanes
-        later = emitter.compare("sgt", self.depth.lower, 0)
-        mask = emitter.add(kernel.SplatOp, (later,), emitter.vector_type(i1, lanes))
-        memory, vector = self.owner.memory["sums"], self.tiles.vector
-
-        def total(row: int, v: int, value: Value) -> Value:
-            before = emitter.load(memory, self._kept_at(kept, row, v), vector, mask, None)
-            return emitter.add(arith.AddFOp, (value, before), vector)
-
-        return [
-            [total(row, v, value) for v, value in enumerate(line)] for row, line in enumerate(sums)
-        ]
-
-    def _keep(self, kept: Scalar, sums: list[list[Value]]) -> None:
-        memory = self.owner.memory["sums"]
-        for row, line in enumerate(sums):
-            for v, value in enumerate(line):
-                self.emitter.store(value, memory, self._kept_at(kept, row, v), None)
 
     # -- what follows
 
