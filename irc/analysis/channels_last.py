@@ -65,7 +65,7 @@ class Verdict:
 
 def is_convolution(op: Operation) -> bool:
     """Whether an operation is a convolution that reads an image."""
-    return isinstance(op, graph.PackedConv | graph.WinogradConv | graph.PanelConv) or (
+    return isinstance(op, graph.PackedConv | graph.WinogradConv) or (
         isinstance(op, graph.CallAten) and op.callee == CONVOLUTION
     )
 
@@ -217,9 +217,9 @@ def weight_of(op: Operation) -> tuple[tuple[int, ...], int]:
     """The sizes of a convolution's weight, and its groups."""
     if isinstance(op, graph.PackedConv):
         return tuple(op.weight.type.tensor.shape), op.groups
-    if isinstance(op, graph.WinogradConv | graph.PanelConv):
-        taps = winograd.TAPS if isinstance(op, graph.WinogradConv) else 1
-        return (op.value.type.shape[1], op.source.type.shape[1], taps, taps), 1
+    if isinstance(op, graph.WinogradConv):
+        channels = op.value.type.shape[1], op.source.type.shape[1]
+        return (*channels, winograd.TAPS, winograd.TAPS), 1
     assert isinstance(op, graph.CallAten)
     arguments = op.arguments.as_dict()
     operand, groups = arguments["weight"], arguments["groups"]

@@ -8,6 +8,7 @@ each factor of the product depends on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import attrs
@@ -163,16 +164,16 @@ def follows_tiles(
     op: Operation, target: Target, sources: Iterable[Value] | None = None
 ) -> bool:
     """Whether a compute is a map that can be computed with the sums of a contraction whose kernel
-    multiplies tiles: over all of its sums, of which it needs no other. sources: what it reads, if
-    its own reads aren't all."""
+    multiplies tiles: over all of its sums, in any order of axes (`rows-first` gives it theirs), of
+    which it needs no other. sources: what it reads, if its own reads aren't all."""
     if not is_map(op):
         return False
     assert isinstance(op, loop.ComputeOp)
-    extents = tuple(axis.extent for axis in op.axis_list)
+    extents = Counter(axis.extent for axis in op.axis_list)
     read = {read.source for read in op.reads} if sources is None else set(sources)
     for source in read:
         maker, type_ = source.defining_op, source.type
-        if not isinstance(type_, TensorType) or type_.shape != extents:
+        if not isinstance(type_, TensorType) or Counter(type_.shape) != extents:
             continue
         if tiled(maker, target) is not None:
             others = (other.defining_op for other in read - {source})

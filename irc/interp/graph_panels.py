@@ -43,19 +43,6 @@ def winograd_conv(frame: Frame, op: graph.WinogradConv) -> Tensor:
     channels = op.value.type.shape[1]
     assert isinstance(channels, int)
     product = convolve(frame[op.source], frame[op.weight], channels, tuple(op.padding))
-    return _finished(frame, op, product)
-
-
-@interprets(graph.PanelConv)
-def panel_conv(frame: Frame, op: graph.PanelConv) -> Tensor:
-    weight: Tensor = frame[op.weight]
-    rows = weight.transpose(1, 2).reshape(-1, weight.shape[1])[: op.value.type.shape[1]]
-    product = functional.conv2d(frame[op.source], rows[:, :, None, None], stride=list(op.stride))
-    return _finished(frame, op, product)
-
-
-def _finished(frame: Frame, op: graph.WinogradConv | graph.PanelConv, product: Tensor) -> Tensor:
-    """`activation(product + bias + other)`, with the strides of the result."""
     bias = optional(frame, op.bias)
     if bias is not None:
         product = product + bias.reshape(-1, 1, 1)

@@ -13,8 +13,8 @@ from typing import Any
 
 import attrs
 
-from irc.target.cpu_figures import CpuFigures
-from irc.target.figures import settle_figures
+from irc.target.cpu_figures import OF_CHIPS, CpuFigures
+from irc.target.figures import evolve, settle_figures
 
 _initialize_lock = threading.Lock()
 _initialized = False
@@ -234,7 +234,8 @@ def _detect_host() -> TargetFeatures:
     has_avx2 = "avx2" in sets and "fma" in sets
     chip = llvm.get_host_cpu_name()
     width = 512 if has_avx512 else 256 if has_avx2 else 128
-    return TargetFeatures(triple, chip, sets, width, fast_division=chip.startswith("znver"))
+    record = TargetFeatures(triple, chip, sets, width, fast_division=chip.startswith("znver"))
+    return evolve(record, **OF_CHIPS.get(chip, {}))
 
 
 __all__ = ["INSTRUCTION_SETS", "WIDTHS", "TargetFeatures", "check_speeds", "initialize_llvm"]

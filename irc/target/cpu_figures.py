@@ -6,7 +6,8 @@ has. A body's cost is its operations and one for each access.
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from irc.target.figures import Figure
 from irc.target.speeds import Speeds
@@ -67,6 +68,9 @@ class CpuFigures(Speeds):
         "share of the last two is what 8 x 3 and 9 x 3 vectors gained over 14 x 2 and 6 x 4 (512 x "
         "768 x 3072 with weights in panels on a Xeon with AVX-512, of packed oneDNN's rate: 1.05, "
         "1.10, 1.04 and 0.99)")] = (12, 4, 13)
+    tile_slack: Annotated[float, Figure(
+        "of the least time", "that a tile may take more which leaves fewer kinds of tiles at the "
+        "ends: each of them is code of its own")] = 0.04
     most_vectors: Annotated[int, Figure(
         "vectors", "the most of a tile's row", least=1, most=16)] = 4
     thread_blocks: Annotated[int, Figure(
@@ -117,5 +121,13 @@ class CpuFigures(Speeds):
     matrix_rows: Annotated[int, Figure(
         "rows", "from which on a factor is packed for registers that hold whole tiles")] = 8
 
+#: What is not usual on a processor, by LLVM's name for it.
+OF_CHIPS: Mapping[str, Mapping[str, Any]] = {
+    # Its vectors of 512 bits go through 256 bits of multipliers, and a scalar in each lane takes as
+    # long as a multiplication: of frozen 1x1 convolutions of ResNet-50 (`bench.convolutions`), 6 x
+    # 4 and 4 x 4 vectors took 0.97, 8 x 3 took 0.98, 9 x 3 took 0.99, 8 x 2 and 14 x 2 took 1.03.
+    "znver4": {"tile_times": (12, 12, 6)},
+}
 
-__all__ = ["CpuFigures"]
+
+__all__ = ["OF_CHIPS", "CpuFigures"]

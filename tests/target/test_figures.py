@@ -184,6 +184,7 @@ CPU = {
     "tiled_depth": ("256", "a deep product"),
     "sums_in_flight": ("100", "a small product"),
     "tile_times": ("[1, 100, 1]", "a small product"),
+    "tile_slack": ("0.5", "a small product"),
     "most_vectors": ("1", "a small product"),
     "thread_blocks": ("1", "a small product"),
     "near_columns": ("0", "a small product"),

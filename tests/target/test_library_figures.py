@@ -59,7 +59,6 @@ def pooled(x: torch.Tensor) -> torch.Tensor:
 
 #: The other figures with which a convolution of three channels to ten is computed by irc.
 PANELS = "panel_channels = 0, panel_results = 0, panel_pixels = 0, panel_empty = 1.0"
-PANEL_PASS = "panel-convolutions{vector_bits=128}"
 CASES: dict[str, tuple[str, Callable[[str], str]]] = {
     "packed_rows": ("1000", lambda t: frozen("pack_weights", "pack-weights", t)),
     "ranked_row": ("32", lambda t: traced(lambda x: x.topk(3)[0], (5, 48), "cpu", t)),
@@ -82,8 +81,8 @@ def test_another_figure_decides_otherwise(figure: str) -> None:
 def test_each_bound_of_a_panel(figure: str) -> None:
     base = Target.named(f"#irc.target<avx2, {PANELS}>")
     other = evolve(base, **{figure: getattr(Target.named("avx2"), figure)})
-    ours, left = (frozen("panel_convolutions", PANEL_PASS, str(t)) for t in (base, other))
-    assert "graph.panel_conv" in ours and "graph.panel_conv" not in left
+    ours, left = (frozen("panel_convolutions", "panel-convolutions", str(t)) for t in (base, other))
+    assert "graph.dot_general" in ours and "graph.dot_general" not in left
 
 
 @pytest.mark.parametrize("figure", ["winograd_byte", "winograd_transform"])

@@ -27,7 +27,7 @@ from irc.dialects.graph.ops import (
     scalar_type,
 )
 from irc.dialects.graph.packed import ACTIVATIONS, Pack, PackedConv, PackedLinear, PackedType
-from irc.dialects.graph.panels import PANEL_ACTIVATIONS, PanelConv, WinogradConv
+from irc.dialects.graph.panels import PANEL_ACTIVATIONS, WinogradConv
 from irc.dialects.graph.pointwise import (
     POINTWISE,
     SCALAR_ATTRIBUTES,
@@ -198,7 +198,6 @@ __all__ = [
     "PackedLinear",
     "PackedType",
     "Pad",
-    "PanelConv",
     "Permute",
     "Philox",
     "PointwiseOp",

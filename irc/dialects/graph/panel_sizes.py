@@ -11,7 +11,7 @@ from math import gcd
 
 import attrs
 
-from irc.ir.symbols import Dim, ceildiv, dim_product
+from irc.ir.symbols import Dim
 
 
 @attrs.frozen(kw_only=True)
@@ -22,24 +22,16 @@ class ConvolutionFigures:
     rows: that the innermost loop holds the sums of in registers of 512, 256 and 128 bits: 16 sums
     of 32 registers (AVX-512), 12 of 16 (AVX2), 8 of 16 or 32; six to ten were as fast on Zen 4,
     more share sets of the cache. vectors: of channels in a panel. skew: elements by which rows or
-    parts of a workspace are set apart, for other sets of the cache. pixels: of a block of a 1x1
-    convolution, about. tiles: of a block of Winograd's, about: each block reads all weights once,
-    and its arrays stay in the second-level cache; 16 to 32 were within 3 % for ResNet-50's layers
-    on Zen 4. aliasing: row strides, in elements, of which a few are as many as a set of the
-    first-level cache has ways. rows_first_bytes, rows_first_channels: weights of at most so many
-    bytes, of at least so many channels, are read anew for each few rows; results are then written
-    in order. unroll: steps of the innermost loop that are written out. line: elements of a line of
-    the cache.
+    parts of a workspace are set apart, for other sets of the cache. tiles: of a block of
+    Winograd's, about: each block reads all weights once, and its arrays stay in the second-level
+    cache; 16 to 32 were within 3 % for ResNet-50's layers on Zen 4. unroll: steps of the innermost
+    loop that are written out. line: elements of a line of the cache.
     """
 
     rows: tuple[int, int, int] = (8, 6, 4)
     vectors: int = 2
     skew: int = 16
-    pixels: int = 112
     tiles: int = 24
-    aliasing: int = 1024
-    rows_first_bytes: int = 1 << 20
-    rows_first_channels: int = 128
     unroll: int = 4
     line: int = 16
 
@@ -112,49 +104,3 @@ class ConvolutionShape:
     def in_rows(self, count: int) -> int:
         """`count` rows of a block or a few more: a multiple of `rows`."""
         return -(-count // self.rows) * self.rows
-
-
-@attrs.frozen(kw_only=True)
-class PanelShape(ConvolutionShape):
-    """What the kernel of a 1x1 convolution depends on; its rows are the result's pixels."""
-
-    stride: tuple[int, int]
-
-    @property
-    def out_sizes(self) -> tuple[Dim, Dim]:
-        """Height and width of the result."""
-        return ceildiv(self.height, self.stride[0]), ceildiv(self.width, self.stride[1])
-
-    @property
-    def row_count(self) -> Dim:
-        """Pixels of all results."""
-        return dim_product([self.batch, *self.out_sizes])
-
-    @property
-    def block(self) -> int:
-        """Pixels of a block."""
-        return self.in_rows(FIGURES.pixels)
-
-    @property
-    def blocks(self) -> Dim:
-        """Blocks of pixels."""
-        return ceildiv(self.row_count, self.block)
-
-    @property
-    def gathers(self) -> bool:
-        """Whether a block's pixels are copied together first: they are apart, or so far from each
-        other that they would fall on one set of the cache."""
-        return self.stride != (1, 1) or self.channels % FIGURES.aliasing == 0
-
-    @property
-    def rows_first(self) -> bool:
-        """Whether all panels are computed for a few rows before the next rows."""
-        size = 4 * self.channels * self.channels_out
-        few = size <= FIGURES.rows_first_bytes
-        return few and self.channels >= FIGURES.rows_first_channels
-
-    @property
-    def workspaces(self) -> tuple[tuple[Dim, int], ...]:
-        """The size of the array of gathered pixels, where any are."""
-        size = self.block * (self.image_row + FIGURES.skew)
-        return ((self.blocks, size),) if self.gathers else ()

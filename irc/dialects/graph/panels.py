@@ -1,7 +1,6 @@
-"""Convolutions of the graph dialect that kernels of our own compute, on weights laid out in panels.
+"""A convolution that a kernel of our own computes, on weights laid out in panels.
 
     %y = graph.winograd_conv %x, %u, %b {activation = "relu", padding = array<i64: 1, 1>, ...}
-    %z = graph.panel_conv %x, %v {stride = array<i64: 2, 2>, ...}
 
 A weight is an ordinary tensor, which any operation may compute: channel out k is number k mod
 panel of panel k floordiv panel (`panel_sizes.py`), and what is behind the last of them is not
@@ -18,7 +17,7 @@ from irc.dialects.graph.pointwise import TENSOR
 from irc.dialects.graph.winograd import PRODUCTS, TAPS
 from irc.ir import attributes as A
 from irc.ir.definition import Op, attribute, operand, optional_operand, result
-from irc.ir.symbols import Dim, ceildiv
+from irc.ir.symbols import Dim
 from irc.ir.traits import Pure
 from irc.ir.types import f32
 
@@ -28,8 +27,22 @@ PANEL_ACTIVATIONS = ("relu", "leaky_relu", "hardtanh", "hardswish")
 PANEL_MULTIPLE = 8
 
 
-class _PanelOp(Op, abstract=True):
-    __slots__ = ()
+class WinogradConv(Op):
+    """`activation(convolution(source, weight) + bias + other)` of 3x3 weights given transformed.
+
+    A convolution with stride 1, dilation 1 and one group, with `padding` zeros above and below,
+    and left and right (`irc.dialects.graph.winograd`). `source` is [images, channels, height, width] of
+    f32. The weight w [out, channels, 3, 3] is given as G w G', of sizes [panels, 36, channels,
+    panel]; a panel's channels are a multiple of 8. `activation` and `scalars` are as of
+    `graph.packed_conv`, but only relu, leaky_relu, hardtanh and hardswish; NaN stays NaN.
+
+    A tile of 4x4 results is computed from 6x6 elements. Where one of these is infinite or NaN,
+    more of the tile's results than the nine around it are NaN.
+
+    `%y = graph.winograd_conv %x, %u {operandSegmentSizes = array<i64: 1, 1, 0, 0>, padding = array<i64: 1, 1>} : (tensor<1x4x8x8xf32>, tensor<1x36x4x32xf32>) -> tensor<1x2x8x8xf32>`
+    """  # noqa: E501
+
+    name = "graph.winograd_conv"
     traits = frozenset({Pure})
     source = operand(TENSOR)
     weight = operand(TENSOR)
@@ -37,7 +50,16 @@ class _PanelOp(Op, abstract=True):
     other = optional_operand(TENSOR)
     activation = attribute(A.StringAttr, optional=True, words=PANEL_ACTIVATIONS)
     scalars = attribute(A.ArrayAttr, optional=True)
+    padding = attribute(A.DenseIntsAttr)
     value = result(TENSOR)
+
+    def verify_op(self) -> None:
+        if len(self.padding) != 2 or min(self.padding) < 0:
+            self.fail(f"the padding is {list(self.padding)}, not two numbers of at least 0")
+        self.verify_weight()
+        sizes = zip(self.source.type.shape[2:], self.padding, strict=True)
+        self.verify_image([size + 2 * around - TAPS + 1 for size, around in sizes])
+        self.verify_epilogue()
 
     def verify_image(self, sizes: list[Dim]) -> None:
         """Fail unless image and result are of f32, the result with these sizes behind the first."""
@@ -46,14 +68,13 @@ class _PanelOp(Op, abstract=True):
             self.fail(f"gives {result_type} from {image}; both are images of f32")
         check_sizes(self, image, [image.shape[0], result_type.shape[1], *sizes])
 
-    def verify_weight(self, products: tuple[int, ...]) -> None:
-        """Fail unless the weight is [panels, *products, channels, panel] with the channels of
-        image and result."""
+    def verify_weight(self) -> None:
+        """Fail unless the weight is [panels, products, channels, panel] with the channels of image
+        and result."""
         image, weight, channels = self.source.type, self.weight.type, self.value.type.shape[1]
-        sizes = ["panels", *map(str, products), "channels", "panel"]
-        known = weight.rank == len(sizes) and all(isinstance(s, int) for s in weight.shape)
-        if not known or weight.shape[1:-2] != products or weight.element is not f32:
-            self.fail(f"{weight} is no weight [{', '.join(sizes)}] of f32")
+        known = weight.rank == 4 and all(isinstance(s, int) for s in weight.shape)
+        if not known or weight.shape[1] != PRODUCTS or weight.element is not f32:
+            self.fail(f"{weight} is no weight [panels, {PRODUCTS}, channels, panel] of f32")
         panels, panel = weight.shape[0], weight.shape[-1]
         if image.rank != 4 or image.shape[1] != weight.shape[-2]:
             self.fail(f"a weight {weight} doesn't fit an image {image}")
@@ -78,53 +99,3 @@ class _PanelOp(Op, abstract=True):
         count = 0 if name is None else ACTIVATIONS[name]
         if len(scalars) != count or any(not isinstance(s, A.FloatAttr) for s in scalars):
             self.fail(f"activation {name} takes {count} scalars, {len(scalars)} given")
-
-
-class WinogradConv(_PanelOp):
-    """`activation(convolution(source, weight) + bias + other)` of 3x3 weights given transformed.
-
-    A convolution with stride 1, dilation 1 and one group, with `padding` zeros above and below,
-    and left and right (`irc.dialects.graph.winograd`). `source` is [images, channels, height, width] of
-    f32. The weight w [out, channels, 3, 3] is given as G w G', of sizes [panels, 36, channels,
-    panel]; a panel's channels are a multiple of 8. `activation` and `scalars` are as of
-    `graph.packed_conv`, but only relu, leaky_relu, hardtanh and hardswish; NaN stays NaN.
-
-    A tile of 4x4 results is computed from 6x6 elements. Where one of these is infinite or NaN,
-    more of the tile's results than the nine around it are NaN.
-
-    `%y = graph.winograd_conv %x, %u {operandSegmentSizes = array<i64: 1, 1, 0, 0>, padding = array<i64: 1, 1>} : (tensor<1x4x8x8xf32>, tensor<1x36x4x32xf32>) -> tensor<1x2x8x8xf32>`
-    """  # noqa: E501
-
-    name = "graph.winograd_conv"
-    padding = attribute(A.DenseIntsAttr)
-
-    def verify_op(self) -> None:
-        if len(self.padding) != 2 or min(self.padding) < 0:
-            self.fail(f"the padding is {list(self.padding)}, not two numbers of at least 0")
-        self.verify_weight((PRODUCTS,))
-        sizes = zip(self.source.type.shape[2:], self.padding, strict=True)
-        self.verify_image([size + 2 * around - TAPS + 1 for size, around in sizes])
-        self.verify_epilogue()
-
-
-class PanelConv(_PanelOp):
-    """`activation(convolution(source, weight) + bias + other)` of 1x1 weights.
-
-    A convolution with one group and no padding. `source` is [images, channels, height, width] of
-    f32. The weight [out, channels, 1, 1] is given as [panels, channels, panel]; a panel's channels
-    are a multiple of 8. `activation` and `scalars` are as of `graph.packed_conv`, but only relu,
-    leaky_relu, hardtanh and hardswish; NaN stays NaN.
-
-    `%y = graph.panel_conv %x, %u {operandSegmentSizes = array<i64: 1, 1, 0, 0>, stride = array<i64: 2, 2>} : (tensor<1x4x7x8xf32>, tensor<1x4x32xf32>) -> tensor<1x2x4x4xf32>`
-    """  # noqa: E501
-
-    name = "graph.panel_conv"
-    stride = attribute(A.DenseIntsAttr)
-
-    def verify_op(self) -> None:
-        if len(self.stride) != 2 or min(self.stride) < 1:
-            self.fail(f"the stride is {list(self.stride)}, not two numbers of at least 1")
-        self.verify_weight(())
-        sizes = zip(self.source.type.shape[2:], self.stride, strict=True)
-        self.verify_image([ceildiv(size, step) for size, step in sizes])
-        self.verify_epilogue()

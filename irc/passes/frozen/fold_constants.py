@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.analysis.constant_values import ConstantValues, byte_size, cone, is_free
+from irc.analysis.constant_values import VIEWS, ConstantValues, byte_size, cone, is_free
 from irc.dialects import func, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -25,7 +25,8 @@ class FoldConstants(Pass):
     positions, which kernels compute faster than they read). A constant that would have more bytes
     than those that it is made of, and more than `limit`, is not made: its operands are looked at
     instead, so that a weight's cast is folded and its broadcast or transposition is not. The
-    weight of a `graph.winograd_conv` or a `graph.panel_conv` is made whatever its size.
+    weight of a `graph.winograd_conv` is made whatever its size; a view that products alone read is
+    none.
 
     The context's `folded` says how the large ones were computed
     (`irc.program.folded.FoldedConstants`), for a cache that doesn't keep them.
@@ -77,7 +78,7 @@ class FoldConstants(Pass):
         while stack:
             value = stack.pop()
             laid_out = _is_laid_out(value)
-            if value in roots or (is_free(value) and not laid_out):
+            if value in roots or (is_free(value) and not laid_out) or _is_read_as_view(value):
                 continue
             type_ = value.type
             assert isinstance(type_, TensorType)
@@ -144,9 +145,20 @@ def _recipe(ops: list[Operation], roots: list[Value]) -> ModuleOp:
 
 def _is_laid_out(value: Value) -> bool:
     """Whether a value is the weight of a convolution that reads it in an order of its own."""
-    kinds = graph.WinogradConv | graph.PanelConv
     computed = not isinstance(value.defining_op, graph.Constant)
-    return computed and any(isinstance(u, kinds) and u.weight is value for u in value.users)
+    return computed and any(
+        isinstance(user, graph.WinogradConv) and user.weight is value for user in value.users
+    )
+
+
+def _is_read_as_view(value: Value) -> bool:
+    """Whether a value is a view of a constant that products alone read, which find its elements
+    where they are."""
+    if not all(isinstance(user, graph.DotGeneral) for user in value.users):
+        return False
+    while isinstance(value.defining_op, (graph.Reshape, *VIEWS)):
+        value = value.defining_op._operands[0]
+    return isinstance(value.defining_op, graph.Constant)
 
 
 def _at_hand(value: Value, module: Operation | None) -> bool:

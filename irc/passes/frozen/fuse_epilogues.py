@@ -27,8 +27,7 @@ from irc.ir.rewrite.expressions import (
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
 
-PANELS = (graph.WinogradConv, graph.PanelConv)
-PACKED = (graph.PackedConv, graph.PackedLinear, *PANELS)
+PACKED = (graph.PackedConv, graph.PackedLinear, graph.WinogradConv)
 
 
 # -- what activations look like, as `convert-aten-to-graph` writes them
@@ -139,7 +138,7 @@ def match_activation(op: Operation) -> Epilogue | None:
         epilogue = packed_behind(source)
         if epilogue is None or epilogue.packed.activation is not None:
             continue
-        if isinstance(epilogue.packed, PANELS) and name not in graph.PANEL_ACTIVATIONS:
+        if isinstance(epilogue.packed, graph.WinogradConv) and name not in graph.PANEL_ACTIVATIONS:
             continue
         adds = epilogue.packed.other is not None
         if adds and (name != "relu" or isinstance(epilogue.packed, graph.PackedLinear)):
@@ -265,9 +264,8 @@ class FuseEpilogues(PatternPass):
     the same sizes comes first, then an activation; after an addition only relu can follow, and
     only in a convolution. The values between must have no other readers. A reshape or a
     permutation between a linear and its function moves behind it.
-    oneDNN's relu and hardtanh give 0 or a bound where torch gives NaN for NaN. Kernels of our
-    own (`graph.winograd_conv`, `graph.panel_conv`) keep it, and know relu, leaky_relu, hardtanh and
-    hardswish only.
+    oneDNN's relu and hardtanh give 0 or a bound where torch gives NaN for NaN. A kernel of our own
+    (`graph.winograd_conv`) keeps it, and knows relu, leaky_relu, hardtanh and hardswish only.
 
     Before:
         %y = graph.packed_conv %x, %p {...} : (...) -> tensor<1x2x6x6xf32>

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
+from irc.analysis.constant_values import ConstantValues
 from irc.dialects import graph
 from irc.dialects.kernel.dots import rows_of
 from irc.dialects.loop import ScheduleAttr
 from irc.ir import attributes as A
+from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.module import ModuleOp
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass, apply_patterns
 from irc.ir.rewrite.patterns import pattern
-from irc.ir.types import TensorType, bf16, f16, f32
+from irc.ir.symbols import Dim
+from irc.ir.types import bf16, f16, f32
 from irc.passes.frozen.fold_constants import erase_unused, fold
+from irc.passes.frozen.weighted_products import reshaped, tensor_type
 from irc.passes.graph.pad_matmul import unpermuted
 from irc.target import Target, target_of
 
@@ -25,92 +30,128 @@ FLOATS = (f32, bf16, f16)
 
 @attrs.frozen
 class LaidOut:
-    """What the pattern has to know: the CPU. panels: what it made."""
+    """What the pattern has to know: the CPU. panels: what it made, by the product."""
 
     target: Target
-    panels: list[Value] = attrs.field(factory=list)
+    panels: dict[Operation, Value] = attrs.field(factory=dict)
 
 
 # dot_general(x, w) -> dot_general(x, slice(reshape(permute(panels of w))))
 @pattern(graph.DotGeneral, name="graph.panel_product", counted="rewritten")
 def rewrite(product: Any, rw: Any) -> Any:
-    form = panel_of(product, rw.state.target)
+    state: LaidOut = rw.state
+    form = "it reads panels" if product in state.panels else panel_of(product, state.target)
     if isinstance(form, str):
         return rw.no_match(form)
-    panel, group = form
-    depth, columns = product.right.type.shape
-    builder = rw.builder
-    weight, order = unpermuted(product.right)
-    if order == [0, 1]:
-        weight = builder.value(graph.Permute, weight, permutation=[1, 0])
-    count = -(-columns // panel)
-    wide = _padded(builder, weight, count * panel - columns)
-    if group == 1:
-        rows = _reshaped(builder, wide, (count, panel, depth))
-        there, back = [0, 2, 1], [1, 0, 2]
-    else:
-        rows = _reshaped(builder, wide, (count, panel, depth // group, group))
-        there, back = [0, 2, 1, 3], [1, 3, 0, 2]
-    panels = builder.value(graph.Permute, rows, permutation=there)
-    rw.state.panels.append(panels)
-    lines = builder.value(graph.Permute, panels, permutation=back)
-    right = _reshaped(builder, lines, (depth, count * panel))
-    if count * panel != columns:
-        right = builder.value(
-            graph.Slice, right, dim=1, start=0, step=1, result_types=product.right.type
-        )
-    product.operands = [product.left, right]
+    state.panels[product] = lay_out(rw.builder, product, *form)
     return True
+
+
+def lay_out(builder: Builder, product: graph.DotGeneral, panel: int, group: int = 1) -> Value:
+    """Have a product read its right factor through panels of so many columns, in which `group`
+    terms of a column are side by side; gives the panels, [batch, panels, depth, panel, group]."""
+    right = product.right
+    shape = [size for size in tensor_type(right).shape if isinstance(size, int)]
+    (columns,), depth = product.columns, _depth_order(product)
+    order, place = [*product.right_batch, columns, *depth], len(product.right_batch)
+    before, after = [shape[d] for d in order[:place]], [shape[d] for d in depth]
+    count = -(-shape[columns] // panel)
+    wide = _padded(builder, _permuted(builder, right, order), place, count * panel)
+    # [batch, panels, panel, depth, group] -> [batch, panels, depth, panel, group]
+    split = [*before, count, panel, *after[:-1], after[-1] // group, group]
+    there = list(range(len(split)))
+    there.insert(-1, there.pop(place + 1))
+    if group == 1:
+        split, there = split[:-1], there[:-1]
+    parts = _reshaped(builder, wide, split)
+    panels: Value = builder.value(graph.Permute, parts, permutation=there)
+    lines: Value = builder.value(graph.Permute, panels, permutation=_inverse(there))
+    whole = _reshaped(builder, lines, [*before, count * panel, *after])
+    if count * panel != shape[columns]:
+        type_ = tensor_type(whole).with_shape([*before, shape[columns], *after])
+        whole = builder.value(graph.Slice, whole, dim=place, start=0, step=1, result_types=type_)
+    product.operands = [product.left, _permuted(builder, whole, _inverse(order))]
+    return panels
+
+
+def _depth_order(product: graph.DotGeneral) -> list[int]:
+    """The dimensions of the right factor that are summed over, as the terms of a panel follow each
+    other: channels, which come first, behind the taps of a window."""
+    first, *taps = product.right_depth
+    return [*taps, first]
 
 
 def panel_of(product: graph.DotGeneral, target: Target) -> tuple[int, int] | str:
     """How many columns a panel of the constant right factor has, and how many terms of a column are
     side by side, or why there are none."""
-    schedule = product.attributes.get("schedule")
+    schedule = product.schedule
     entries = schedule.entries.as_dict() if isinstance(schedule, ScheduleAttr) else {}
     vectors = entries.get("tile_vectors")
     if not isinstance(vectors, A.IntegerAttr):
         return "its schedule says nothing of vectors"
-    type_ = product.right.type
-    assert isinstance(type_, TensorType)
-    source, _ = unpermuted(product.right)
-    if not isinstance(source.defining_op, graph.Constant):
+    type_ = tensor_type(product.right)
+    if product.right not in ConstantValues() or _is_panels(product.right):
         return "its right factor is no constant, or one in panels"
-    if type_.element not in FLOATS or type_.rank != 2 or tuple(product.right_depth) != (0,):
+    if type_.element not in FLOATS or len(product.columns) != 1 or not product.right_depth:
         return "its right factor is no matrix of floats"
     if product.accumulator is not f32:
         return "it is not summed up in f32"
-    if not all(isinstance(size, int) for size in type_.shape) or 0 in type_.shape:
+    if 0 in type_.shape:
         return "its right factor has no elements"
     panel = int(vectors.value) * target.lanes(f32)
     rows = rows_of(type_.element)
     if rows is None or not set(rows.sets) <= set(target.features.sets):
         return panel, 1
-    depth, columns = type_.shape
+    depth, columns = (type_.shape[d] for d in (_depth_order(product)[-1], product.columns[0]))
     left: Any = product.left.type
     one = all(n == 1 for k, n in enumerate(left.shape) if k not in product.left_depth)
     fits = panel in (rows.tile[1], 2 * rows.tile[1]) and not one  # which is no matrix
     return panel, rows.group if fits and not depth % rows.tile[2] and not columns % panel else 1
 
 
-def _padded(builder: Any, weight: Value, more: int) -> Value:
-    """A matrix with rows of zeros behind it."""
-    if not more:
-        return weight
-    type_: Any = weight.type
-    rows, depth = type_.shape
-    zero = graph.scalar_attribute(0, type_.element)
+def _padded(builder: Builder, value: Value, dim: int, size: int) -> Value:
+    """An array with zeros behind it along a dimension."""
+    type_ = tensor_type(value)
+    have = type_.shape[dim]
+    assert isinstance(have, int)
+    if have == size:
+        return value
+    high = [size - have if d == dim else 0 for d in range(type_.rank)]
     wide: Value = builder.value(
-        graph.Pad, weight, low=[0, 0], high=[more, 0], value=zero,
-        result_types=type_.with_shape((rows + more, depth)),
+        graph.Pad, value, low=[0] * type_.rank, high=high,
+        value=graph.scalar_attribute(0, type_.element),
+        result_types=graph.replace_size(type_, dim, size),
     )  # fmt: skip
     return wide
 
 
-def _reshaped(builder: Any, value: Value, shape: tuple[int, ...]) -> Value:
-    type_: Any = value.type
-    other: Value = builder.value(graph.Reshape, value, result_types=type_.with_shape(shape))
-    return other
+def _is_panels(value: Value) -> bool:
+    """Whether a value is read through panels: it is a view of a constant of other sizes."""
+    source = value
+    while isinstance(source.defining_op, graph.Permute | graph.Reshape | graph.Slice):
+        source = source.defining_op._operands[0]
+    sizes = [sorted(n for n in tensor_type(v).shape if n != 1) for v in (source, value)]  # type: ignore[type-var]
+    return isinstance(source.defining_op, graph.Constant) and sizes[0] != sizes[1]
+
+
+def _reshaped(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
+    if tensor_type(value).shape == tuple(shape):
+        return value
+    return reshaped(builder, value, tuple(shape))
+
+
+def _permuted(builder: Builder, value: Value, order: Sequence[int]) -> Value:
+    """A permutation of a value, which may be one itself."""
+    source, inner = unpermuted(value)
+    places = [inner[d] for d in order]
+    if places == list(range(len(places))):
+        return source
+    permuted: Value = builder.value(graph.Permute, source, permutation=places)
+    return permuted
+
+
+def _inverse(order: Sequence[int]) -> list[int]:
+    return [order.index(d) for d in range(len(order))]
 
 
 @register_pass
@@ -129,9 +170,10 @@ class PanelProducts(PatternPass):
         %y = graph.dot_general %x, %w {schedule = #loop.schedule<cpu, tile_vectors = 3 : i64>, ...}
     After:
         %p = graph.constant {value = #irc.resource<"p"> : tensor<2x768x48xf32>} : tensor<2x768x48xf32>
-        %t = graph.permute %p {permutation = array<i64: 1, 0, 2>} : (...) -> tensor<768x2x48xf32>
-        %r = graph.reshape %t : (tensor<768x2x48xf32>) -> tensor<768x96xf32>
-        %y = graph.dot_general %x, %r {schedule = #loop.schedule<cpu, tile_vectors = 3 : i64>, ...}
+        %t = graph.permute %p {permutation = array<i64: 0, 2, 1>} : (...) -> tensor<2x48x768xf32>
+        %r = graph.reshape %t : (tensor<2x48x768xf32>) -> tensor<96x768xf32>
+        %u = graph.permute %r {permutation = array<i64: 1, 0>} : (...) -> tensor<768x96xf32>
+        %y = graph.dot_general %x, %u {schedule = #loop.schedule<cpu, tile_vectors = 3 : i64>, ...}
     """  # noqa: E501
 
     name = "panel-products"
@@ -145,12 +187,16 @@ class PanelProducts(PatternPass):
         target = target_of(context)
         if target.is_gpu:
             return
-        state = LaidOut(target)
-        apply_patterns(op, self.patterns, context, state)
-        module = op.parent_op
-        if state.panels and isinstance(module, ModuleOp):
-            fold(state.panels, module, context)
-            erase_unused(op)
+        lay_out_products(op, target, context)
 
 
-__all__ = ["PanelProducts", "panel_of"]
+def lay_out_products(function: Operation, target: Target, context: PassContext) -> None:
+    """Lay the constant factors of a function's products out, once."""
+    state, module = LaidOut(target), function.parent_op
+    apply_patterns(function, (rewrite,), context, state)
+    if state.panels and isinstance(module, ModuleOp):
+        fold(list(state.panels.values()), module, context)
+        erase_unused(function)
+
+
+__all__ = ["PanelProducts", "lay_out_products", "panel_of"]

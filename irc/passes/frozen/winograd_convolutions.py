@@ -10,6 +10,7 @@ from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
 from irc.dialects import aten, graph
+from irc.dialects.graph.panel_sizes import panel_size
 from irc.dialects.graph.winograd import (
     PRODUCTS,
     READS,
@@ -21,6 +22,7 @@ from irc.dialects.graph.winograd import (
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
+from irc.ir.definition import SEGMENTS
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.driver import Rewriter
 from irc.ir.rewrite.passes import PatternPass
@@ -28,7 +30,7 @@ from irc.ir.rewrite.patterns import pattern
 from irc.ir.symbols import Dim
 from irc.ir.types import TensorType, contiguous_strides, f32, f64
 from irc.passes.frozen.fold_batch_norms import converted
-from irc.passes.frozen.own_convolutions import Convolutions, common_sizes, convolution
+from irc.passes.frozen.own_convolutions import Convolutions, unfit
 from irc.passes.frozen.pack_weights import integers, operands_of, without_zeros
 from irc.passes.frozen.weighted_products import reshaped, tensor_type
 from irc.passes.graph.pad_matmul import padded
@@ -39,10 +41,15 @@ def shape_of(
     call: graph.CallAten, constants: ConstantValues, bits: int
 ) -> WinogradShape | str:
     """What the kernel of a convolution would be like, or why there is none."""
-    common = common_sizes(call, constants, TAPS, bits)
-    if isinstance(common, str):
-        return common
-    _, arguments = operands_of(call)
+    reason = unfit(call, constants, TAPS)
+    if reason is not None:
+        return reason
+    values, arguments = operands_of(call)
+    image, weight = values["input"], values["weight"]
+    assert image is not None and weight is not None
+    batch, channels, high, wide = tensor_type(image).shape
+    out = tensor_type(weight).shape[0]
+    assert isinstance(channels, int) and isinstance(out, int)
     lists = [integers(arguments[name]) for name in ("stride", "dilation", "padding")]
     if any(numbers is None for numbers in lists):
         return "its stride, dilation or padding is symbolic"
@@ -54,7 +61,10 @@ def shape_of(
         return f"it has {groups} groups"
     if min(padding) < 0:
         return f"its padding is {padding}"
-    return WinogradShape(padding=(padding[0], padding[1]), **common)
+    return WinogradShape(
+        batch=batch, height=high, width=wide, channels=channels, channels_out=out, bits=bits,
+        panel=panel_size(bits), padding=(padding[0], padding[1]),
+    )
 
 
 def work(shape: WinogradShape, target: Target) -> tuple[float, float]:
@@ -87,9 +97,9 @@ def estimated(shape: WinogradShape, target: Target) -> str:
 def rewrite(call: Any, rw: Any) -> Any:
     if call.callee != CONVOLUTION:
         return rw.no_match("it is no convolution")
-    shape = shape_of(call, rw.state.constants, rw.state.bits)
-    target = rw.state.target
-    reason = shape if isinstance(shape, str) else rw.state.options.refusal(shape, target)
+    options, target = rw.state.options, rw.state.target
+    shape = shape_of(call, rw.state.constants, options.vector_bits or target.vector_bits)
+    reason = shape if isinstance(shape, str) else options.refusal(shape, target)
     if reason is not None:
         return rw.decline(f"is not computed as Winograd does: {reason}")
     assert isinstance(shape, WinogradShape)
@@ -100,7 +110,10 @@ def rewrite(call: Any, rw: Any) -> Any:
     attributes: dict[str, A.Attribute] = {"padding": A.DenseIntsAttr(shape.padding)}
     image = without_zeros(image, attributes)
     factors = transformed(rw, weight, shape.panel)
-    rw.replace(call, convolution(call, graph.WinogradConv, image, factors, attributes))
+    bias = values.get("bias")
+    operands = [image, factors] if bias is None else [image, factors, bias]
+    attributes[SEGMENTS] = A.DenseIntsAttr((1, 1, int(bias is not None), 0))
+    rw.replace(call, graph.WinogradConv(operands, call.result_types, attributes, (), call.location))
     return True
 
 
@@ -185,7 +198,7 @@ class WinogradConvolutions(PatternPass):
     patterns = (rewrite,)
 
     def prepare(self, op: Operation, context: PassContext) -> Convolutions | None:
-        return Convolutions.of(self, self.vector_bits, target_of(context))
+        return Convolutions.of(self, target_of(context))
 
     def refusal(self, shape: WinogradShape, target: Target) -> str | None:
         """Why a convolution is left as it is; None where it pays."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.loop import Clusters, array_bytes, relies_on_checks
+from irc.analysis.loop import Clusters, array_bytes, estimate, relies_on_checks
 from irc.dialects import arith, func, graph, host, kernel
 from irc.dialects.kernel.verify import SCRATCH_BYTES
 from irc.ir import attributes as A
@@ -38,8 +38,10 @@ class JoinLaunches(Pass):
     `gpu_bytes`: there a launch takes longer than what a small one does. So does what touches
     updated arguments, unless it is of a GPU and nothing else reads them; one whose input another's
     result may overwrite; and kernels of a GPU that would run longer with the other's warps. Those
-    of at most `tiny_bytes` go along with a large map, though. `max_parts` kernels at most are
-    joined; of the launches before one, the last `window` are looked at.
+    of at most `tiny_bytes` go along with a large map, though. On a CPU nothing is joined with what
+    takes more than `max_work` operations, as products do: beside these a launch is nothing, and
+    their code is long. `max_parts` kernels at most are joined; of the launches before one, the last
+    `window` are looked at.
 
     Before:
         %a = host.launch %x {callee = @k0} : (tensor<[64] x f32>) -> tensor<[64] x f32>
@@ -55,6 +57,7 @@ class JoinLaunches(Pass):
     max_bytes: int = 16 << 20
     gpu_bytes: int = 4 << 20
     tiny_bytes: int = 1 << 16
+    max_work: int = 1 << 24
     max_parts: int = 8
     window: int = 16
 
@@ -137,7 +140,10 @@ class _JoinPlanner:
 
     def is_small(self, op: host.LaunchOp) -> bool:
         """Whether a launch may be joined with any other."""
-        on_gpu = self.kernels[op.callee].is_gpu
+        callee = self.kernels[op.callee]
+        on_gpu = callee.is_gpu
+        if not on_gpu and estimate(callee.grid) * estimate(callee.work) > self.options.max_work:
+            return False
         return launch_bytes(op) <= (self.options.gpu_bytes if on_gpu else self.options.max_bytes)
 
     def updates_alone(self, op: host.LaunchOp, arrays: Sequence[Value]) -> bool:

@@ -24,7 +24,7 @@ Strides = tuple[Dim, ...]
 
 # Their results have strides of their own, whatever a reader wants; those of convolutions
 # channels innermost.
-CONVOLUTIONS = (graph.PackedConv, graph.WinogradConv, graph.PanelConv)
+CONVOLUTIONS = (graph.PackedConv, graph.WinogradConv)
 LIBRARY = (graph.CallAten, graph.PackedLinear, flow.FlowOp, *CONVOLUTIONS)
 
 # Results of these follow the order of their first operand's strides (of all for concat).

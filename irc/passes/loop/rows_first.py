@@ -55,13 +55,15 @@ class RowsFirst(Pass):
             readers = list(readers_to_turn(inner, target))
             worth_it = bool(readers) and self.is_worth_it(inner, target)
             kinds = [a.kind for a in inner.axis_list]
+            sorted_already = kinds == sorted(kinds)
+            if inner.schedule is not None and not sorted_already:
+                continue  # which names its axes
             if not worth_it:
-                sorted_already = kinds == sorted(kinds)
                 rows = sorted_already and reduces_rows(inner)
                 readers = [r for r in readers if rows and has_a_point_each(*r, inner)]
             if not readers or not context.spend("rows-first", inner):
                 continue
-            if kinds != sorted(kinds):  # "par" before "red"
+            if not sorted_already:  # "par" before "red"
                 inner = par_axes_first(inner)
             producers = list(producers_to_turn(inner)) if worth_it else []
             for map_, order in [*producers, *readers]:
@@ -70,10 +72,10 @@ class RowsFirst(Pass):
 
     def is_worth_it(self, op: loop.ComputeOp, target: Target) -> bool:
         """Whether a compute combines points into enough results, each of few enough."""
-        if not reduces_rows(op):
-            return False
         if tiled(op, target) is not None:
             return True
+        if not reduces_rows(op):
+            return False
         results = points(a.extent for a in op.axis_list if a.kind == "par")
         each = points(a.extent for a in op.axis_list if a.kind == "red")
         many = target.fills(results // target.processor.vector_points)

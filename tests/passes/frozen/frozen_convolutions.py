@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from irc.dialects import kernel
+from irc.dialects import graph, kernel
 from irc.frontend.backend import recording
 from irc.ir.core import Operation
 from irc.ir.module import ModuleOp
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.verifier import verify
 from irc.options.options import from_mapping
-from irc.pipeline import pipeline_text
+from irc.pipeline import pipeline_text, stages
 
 OPTIONS: dict[str, Any] = {"freezing": True, "fx_graph_cache": False}
 
@@ -30,29 +30,31 @@ def compiled(model: nn.Module, dynamic: bool = False) -> Any:
     return torch.compile(model, backend="irc", dynamic=dynamic, options=OPTIONS)
 
 
-def launched(made: list[Any], stem: str) -> int:
-    """How many kernels whose names begin with `stem` the recorded programs launch."""
+def counted(made: list[Any], cls: type[Operation]) -> int:
+    """How many operations of a class the recorded programs have, and kernels that launches run;
+    no packed convolution."""
     count = 0
     for one in made:
-        module = one.imported.module
-        PassManager.parse(pipeline_text("llvm", from_mapping(OPTIONS))).run(module)
-        launches = [op for op in module.walk() if op.name == "host.launch"]
-        count += sum(op.attributes["callee"].name.startswith(stem) for op in launches)
+        module, texts = one.imported.module, stages("llvm", from_mapping(OPTIONS))
+        PassManager.parse(f"{texts['aten-to-graph']},{texts['graph-to-layout']}").run(module)
+        count += sum(isinstance(op, cls) for op in module.walk())
+        assert not any(isinstance(op, graph.PackedConv) for op in module.walk())
     return count
 
 
 def check(
-    model: nn.Module, x: torch.Tensor, stem: str, launches: int, bound: float, calls: int = 1
-) -> torch.Tensor:
-    """The compiled model is within `bound` of f64 in each of `calls`, through so many kernels
-    named `stem`; gives its result."""
+    model: nn.Module, x: torch.Tensor, cls: type[Operation], count: int, bound: float,
+    calls: int = 1,
+) -> torch.Tensor:  # fmt: skip
+    """The compiled model is within `bound` of f64 in each of `calls`, through so many operations of
+    a class; gives its result."""
     exact = copy.deepcopy(model).double()(x.double())
     with torch.no_grad(), recording() as made:
         run = compiled(model)
         for _ in range(calls):
             result: torch.Tensor = run(x)
             assert relative_error(result, exact) < bound
-    assert launched(made, stem) == launches
+    assert counted(made, cls) == count
     return result
 
 

@@ -134,7 +134,7 @@ def test_one_activation_and_none_behind_an_addition_in_a_linear():
 
 
 def convolution(cls, other=False):
-    """A packed convolution (or one of panels) of an image, with what `match_*` asks it."""
+    """A packed convolution (or Winograd's) of an image, with what `match_*` asks it."""
     p = Graph(TensorType((1, 2, 3, 3), f32), TensorType((1, 2, 3, 3), f32))
     x, more = p.arguments
     weight = p.constant(2, 2, 1, 1)
@@ -149,7 +149,7 @@ def convolution(cls, other=False):
     [
         (graph.PackedConv, False, "Maximum", True), (graph.PackedConv, False, "Tanh", True),
         (graph.PackedConv, True, "Maximum", True), (graph.PackedConv, True, "Tanh", False),
-        (graph.PanelConv, False, "Maximum", True), (graph.PanelConv, False, "Tanh", False),
+        (graph.WinogradConv, False, "Maximum", True), (graph.WinogradConv, False, "Tanh", False),
         (graph.WinogradConv, False, "Sigmoid", False),
     ],
 )  # fmt: skip

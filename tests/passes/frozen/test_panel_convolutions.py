@@ -8,15 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from irc.dialects.graph.panel_sizes import PanelShape
+from irc.dialects import graph
+from irc.frontend.backend import recording
+from irc.ir.passes import PassManager
 from irc.options.options import from_mapping
 from irc.passes.frozen.panel_convolutions import PanelConvolutions
-from irc.passes.kernel.convolutions.panel_kernel import form_panel_kernel
-from irc.pipeline import pipeline_text
+from irc.pipeline import pipeline_text, stages
 from tests.passes.frozen.frozen_convolutions import (
+    OPTIONS,
     Residual,
     check,
-    check_kernel,
     check_sizes,
     compiled,
     threads,
@@ -39,9 +40,10 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 SHAPES = [
     (2, 64, 96, 30, 21, 1),  # several blocks, and rows left
     (1, 7, 70, 13, 11, (2, 3)),  # every second row, every third column
-    (3, 1024, 33, 5, 3, 1),  # rows that would share sets of the cache
+    (3, 1024, 33, 5, 3, 1),  # rows that share sets of the cache
     (1, 3, 5, 1, 1, 1),  # one pixel
-    (4, 160, 64, 8, 8, 1),  # all panels for a few rows first
+    (4, 160, 64, 8, 8, 1),  # whole tiles alone
+    (1, 2100, 20, 3, 3, 1),  # sums in parts of the depth
 ]
 
 
@@ -53,7 +55,7 @@ def test_values(shape: Any, always: None) -> None:
     x = torch.randn(batch, channels, high, wide)
     if batch == 3:
         x = x.contiguous(memory_format=torch.channels_last)
-    result = check(model, x, "panels", 1, 1e-6)
+    result = check(model, x, graph.DotGeneral, 1, 1e-6)
     assert result.stride() == model(x).stride()
 
 
@@ -65,15 +67,15 @@ def test_what_follows_a_convolution(last: nn.Module, always: None) -> None:
     torch.manual_seed(1)
     first, second = nn.Conv2d(24, 40, 1, bias=False), nn.Conv2d(40, 24, 1)
     model = Residual(first, second, last, sums_last=True).eval()
-    x = torch.randn(2, 24, 9, 11)  # 198 pixels: the last rows are computed twice
-    check(model, x, "panels", 2, 1e-6)
+    x = torch.randn(2, 24, 9, 11)
+    check(model, x, graph.DotGeneral, 2, 1e-6)
 
 
 def test_threads_have_workspaces_of_their_own(always: None) -> None:
     model = nn.Sequential(nn.Conv2d(32, 1024, 1, stride=2)).eval()
     x = torch.randn(5, 32, 60, 61)
     with threads(4):
-        check(model, x, "panels", 1, 4e-6, calls=5)
+        check(model, x, graph.DotGeneral, 1, 4e-6, calls=5)
 
 
 def test_all_sizes_through_one_program(always: None) -> None:
@@ -118,14 +120,38 @@ def test_why_not(model: nn.Module, why: str) -> None:
     x = torch.randn(2, 64, 12, 11, dtype=dtype)
     told, module = told_of(nn.Sequential(model), x, "fold-constants", winograd=False)
     assert f"is not computed by a kernel of ours: {why}" in told
-    assert not any(op.name == "graph.panel_conv" for op in module.walk())
+    assert not any(isinstance(op, graph.DotGeneral) for op in module.walk())
 
 
-@pytest.mark.parametrize("bits", [128, 256, 512])
-@pytest.mark.parametrize("panel", [8, 16, 32])
-def test_kernels_for_other_registers_are_valid(bits: int, panel: int) -> None:
-    shape = PanelShape(
-        batch=2, height=9, width=9, channels=12, channels_out=20, stride=(1, 2), bits=bits,
-        panel=panel, bias=True, other=True, activation="relu",
-    )  # fmt: skip
-    check_kernel(form_panel_kernel(shape, "k"))
+class Blocks(nn.Module):
+    """Two residual blocks, the first of which reduces the image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down, self.first = nn.Conv2d(24, 40, 1, stride=2), nn.Conv2d(24, 40, 1, stride=2)
+        self.second, self.last = nn.Conv2d(40, 32, 1), nn.Conv2d(32, 40, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(self.down(x) + self.first(x))
+        return torch.relu(self.last(torch.relu(self.second(y))) + y)
+
+
+def test_what_follows_is_computed_along_with_the_sums(always: None) -> None:
+    """Each relu stands in the kernel of a convolution, and none is computed twice."""
+    torch.manual_seed(3)
+    model, x = Blocks().eval(), torch.randn(2, 24, 18, 22)
+    with torch.no_grad(), recording() as made:
+        compiled(model)(x)
+    module = made[0].imported.module
+    for text in stages("llvm", from_mapping(OPTIONS)).values():
+        PassManager.parse(text.partition(",schedule")[0]).run(module)
+        if any(op.name == "loop.compute" for op in module.walk()) and "group-computes" in text:
+            break
+    function = module.lookup("main")
+    outer = [op.name for op in function.block.ops if op.name.startswith("loop.")]
+    relus = [op for op in module.walk() if op.name == "arith.maximumf"]
+    assert sorted(outer) == ["loop.compute", *["loop.group"] * 3] and len(relus) == 3
+
+
+def test_a_result_that_two_read_is_stored_once(always: None) -> None:
+    check(Blocks().eval(), torch.randn(2, 24, 18, 22), graph.DotGeneral, 4, 1e-6)

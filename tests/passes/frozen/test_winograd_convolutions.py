@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from irc.dialects import graph
 from irc.dialects.graph import winograd
 from irc.frontend.backend import recording
 from irc.options.options import from_mapping
@@ -22,7 +23,7 @@ from tests.passes.frozen.frozen_convolutions import (
     check_kernel,
     check_sizes,
     compiled,
-    launched,
+    counted,
     threads,
     told_of,
 )
@@ -60,7 +61,7 @@ def test_values(shape: Any, always: None) -> None:
     x = torch.randn(batch, channels, high, wide)
     if channels_last:
         x = x.contiguous(memory_format=torch.channels_last)
-    result = check(model, x, "winograd", 1, 4e-6)
+    result = check(model, x, graph.WinogradConv, 1, 4e-6)
     assert result.stride() == model(x).stride()
 
 
@@ -72,14 +73,14 @@ def test_what_follows_a_convolution(last: nn.Module, always: None) -> None:
     first, second = (nn.Conv2d(24, 24, 3, padding=1, bias=bias) for bias in (False, True))
     model = Residual(first, second, last, sums_last=False).eval()
     x = torch.randn(2, 24, 9, 10)
-    check(model, x, "winograd", 2, 4e-6)
+    check(model, x, graph.WinogradConv, 2, 4e-6)
 
 
 def test_threads_have_workspaces_of_their_own(always: None) -> None:
     model = nn.Sequential(nn.Conv2d(32, 40, 3, padding=1)).eval()
     x = torch.randn(5, 32, 60, 61)
     with threads(4):
-        check(model, x, "winograd", 1, 4e-6, calls=5)
+        check(model, x, graph.WinogradConv, 1, 4e-6, calls=5)
 
 
 def test_all_sizes_through_one_program(always: None) -> None:
@@ -158,7 +159,7 @@ def test_weights_that_are_arguments_stay() -> None:
 
     with torch.no_grad(), recording() as made:
         compiled(Given())(torch.randn(4, 64, 28, 28), torch.randn(64, 64, 3, 3))
-    assert launched(made, "winograd") == 0
+    assert counted(made, graph.WinogradConv) == 0
 
 
 def test_threads_without_blocks_of_their_own_count() -> None:

@@ -7,64 +7,2180 @@ func.func @main(%x: tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, %u: tens
   return %y : tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>
 }
 
-// Every second pixel: they are copied together first.
-func.func @panels(%x: tensor<[1, 3, 2, 5] x f32, strides [30, 1, 15, 3]>, %u: tensor<[2, 3, 8] x f32, strides [24, 8, 1]>, %o: tensor<[1, 10, 2, 3] x f32, strides [60, 1, 30, 10]>) -> tensor<[1, 10, 2, 3] x f32, strides [60, 1, 30, 10]> attributes {level = "loop"} {
-  %y = graph.panel_conv %x, %u, %o {activation = "hardtanh", operandSegmentSizes = array<i64: 1, 1, 0, 1>, scalars = [-1.0 : f64, 2.0 : f64], stride = array<i64: 1, 2>} : (tensor<[1, 3, 2, 5] x f32, strides [30, 1, 15, 3]>, tensor<[2, 3, 8] x f32, strides [24, 8, 1]>, tensor<[1, 10, 2, 3] x f32, strides [60, 1, 30, 10]>) -> tensor<[1, 10, 2, 3] x f32, strides [60, 1, 30, 10]>
-  return %y : tensor<[1, 10, 2, 3] x f32, strides [60, 1, 30, 10]>
-}
-
-// The first kernel has two thousand lines. What is checked is its shape: the launch with its two arrays, the loop over blocks of tiles, in it the
+// The kernel has two thousand lines. What is checked is its shape: the launch with its two arrays, the loop over blocks of tiles, in it the
 // tiles (36 loads, inside the image or masked; the transform; 36 stores), the 36 products with their sums in registers, and the tiles again
 // with bias, activation and stores.
+
 // CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
-// CHECK-NEXT: func.func @main
-// CHECK-NEXT: %y, %0, %1 = host.launch %x, %u, %b {callee = @winograd0} : {{.*}} -> (tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>, tensor<[1, 4032] x f32, strides [4032, 1]>, tensor<[1, 7488] x f32, strides [7488, 1]>)
-// CHECK-NEXT: return %y
-// CHECK: func.func @panels
-// CHECK-NEXT: %y, %0 = host.launch %x, %u, %o {callee = @panels0}
-// CHECK: kernel.func @winograd0(%source: !kernel.ptr<f32>, %weight: !kernel.ptr<f32>, %bias: !kernel.ptr<f32>, %result: !kernel.ptr<f32>, %image: !kernel.ptr<f32>, %sums: !kernel.ptr<f32>, %begin: index, %end: index)
-// CHECK: kernel.for {{.*}} = %begin to %end
-// CHECK: kernel.for
-// CHECK: kernel.if
-// CHECK: kernel.load %source
-// CHECK: math.fma
-// CHECK: kernel.store {{.*}}, %image
-// CHECK: } else {
-// CHECK: kernel.load %source{{.*}} (where
-// CHECK: kernel.store {{.*}}, %image
-// CHECK: kernel.for
-// CHECK-NEXT: arith.muli
-// CHECK: kernel.for
-// CHECK: kernel.for {{.*}} iter_args({{.*}} attributes {unroll = 4 : i64} {
-// CHECK: kernel.load %weight
-// CHECK: kernel.load %image
-// CHECK-NEXT: kernel.splat
-// CHECK-NEXT: math.fma
-// CHECK: kernel.store {{.*}}, %sums
-// CHECK: kernel.for
-// CHECK: kernel.load %sums
-// CHECK: kernel.load %bias
-// CHECK: arith.addf
-// CHECK-NEXT: arith.maximumf
-// CHECK-NEXT: kernel.store {{.*}}, %result
-// In the second, pixels are loaded and stored in the launch's own array; the sums of four of them and eight channels start from zero (there
-// is no bias), and what is added is loaded before anything is stored. The last channels are masked.
-// CHECK: kernel.func @panels0(%source: !kernel.ptr<f32>, %weight: !kernel.ptr<f32>, %other: !kernel.ptr<f32>, %result: !kernel.ptr<f32>, %gathered: !kernel.ptr<f32>, %begin: index, %end: index)
-// CHECK: kernel.for {{.*}} = %begin to %end
-// CHECK: kernel.for
-// CHECK: kernel.load %source
-// CHECK: kernel.store {{.*}}, %gathered
-// CHECK: kernel.for
-// CHECK: kernel.if
-// CHECK: kernel.for {{.*}} iter_args({{.*}} attributes {unroll = 4 : i64} {
-// CHECK: kernel.load %weight
-// CHECK: kernel.load %gathered
-// CHECK-NEXT: kernel.splat
-// CHECK-NEXT: math.fma
-// CHECK: kernel.load %other
-// CHECK-NEXT: arith.addf
-// CHECK-NEXT: arith.maximumf
-// CHECK-NEXT: arith.minimumf
-// CHECK: kernel.store {{.*}}, %result
-// CHECK: kernel.load %other{{.*}} (where
-// CHECK: kernel.store {{.*}}, %result{{.*}} (where
+// CHECK-NEXT:   func.func @main(%x: tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, %u: tensor<[1, 36, 3, 8] x f32, strides [864, 24, 8, 1]>, %b: tensor<[5] x f32, strides [1]>) -> tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]> attributes {level = "loop"} {
+// CHECK-NEXT:     %y, %0, %1 = host.launch %x, %u, %b {callee = @winograd0} : (tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, tensor<[1, 36, 3, 8] x f32, strides [864, 24, 8, 1]>, tensor<[5] x f32, strides [1]>) -> (tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>, tensor<[1, 4032] x f32, strides [4032, 1]>, tensor<[1, 7488] x f32, strides [7488, 1]>)
+// CHECK-NEXT:     return %y : tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   kernel.func @winograd0(%source: !kernel.ptr<f32>, %weight: !kernel.ptr<f32>, %bias: !kernel.ptr<f32>, %result: !kernel.ptr<f32>, %image: !kernel.ptr<f32>, %sums: !kernel.ptr<f32>, %begin: index, %end: index) attributes {grid = #sym<1>, outputs = array<i64: 3, 4, 5>, target = "cpu", work = #sym<25920>} {
+// CHECK-NEXT:     %0 = arith.constant 4032 : index
+// CHECK-NEXT:     %1 = arith.constant 7488 : index
+// CHECK-NEXT:     %2 = arith.constant 24 : index
+// CHECK-NEXT:     %3 = arith.constant 4 : index
+// CHECK-NEXT:     %4 = arith.constant 2 : index
+// CHECK-NEXT:     %5 = arith.constant -1 : index
+// CHECK-NEXT:     %6 = arith.constant 0 : index
+// CHECK-NEXT:     %7 = arith.constant 5 : index
+// CHECK-NEXT:     %8 = arith.constant 1 : index
+// CHECK-NEXT:     %9 = arith.constant 3 : index
+// CHECK-NEXT:     %10 = arith.constant 6 : index
+// CHECK-NEXT:     %11 = arith.constant 12 : index
+// CHECK-NEXT:     %12 = arith.constant 18 : index
+// CHECK-NEXT:     %13 = arith.constant 30 : index
+// CHECK-NEXT:     %14 = arith.constant dense<3> : vector<4xi32>
+// CHECK-NEXT:     %15 = kernel.iota : vector<4xi32>
+// CHECK-NEXT:     %16 = arith.constant dense<-2.640625> : vector<4xf32>
+// CHECK-NEXT:     %17 = arith.constant dense<0.87890625> : vector<4xf32>
+// CHECK-NEXT:     %18 = arith.constant dense<-2.25> : vector<4xf32>
+// CHECK-NEXT:     %19 = arith.constant dense<0.625> : vector<4xf32>
+// CHECK-NEXT:     %20 = arith.constant dense<-0.625> : vector<4xf32>
+// CHECK-NEXT:     %21 = arith.constant dense<-0.390625> : vector<4xf32>
+// CHECK-NEXT:     %22 = arith.constant dense<1.5> : vector<4xf32>
+// CHECK-NEXT:     %23 = arith.constant dense<-1.5> : vector<4xf32>
+// CHECK-NEXT:     %24 = arith.constant 112 : index
+// CHECK-NEXT:     %25 = arith.constant 224 : index
+// CHECK-NEXT:     %26 = arith.constant 336 : index
+// CHECK-NEXT:     %27 = arith.constant 448 : index
+// CHECK-NEXT:     %28 = arith.constant 560 : index
+// CHECK-NEXT:     %29 = arith.constant 672 : index
+// CHECK-NEXT:     %30 = arith.constant 784 : index
+// CHECK-NEXT:     %31 = arith.constant 896 : index
+// CHECK-NEXT:     %32 = arith.constant 1008 : index
+// CHECK-NEXT:     %33 = arith.constant 1120 : index
+// CHECK-NEXT:     %34 = arith.constant 1232 : index
+// CHECK-NEXT:     %35 = arith.constant 1344 : index
+// CHECK-NEXT:     %36 = arith.constant 1456 : index
+// CHECK-NEXT:     %37 = arith.constant 1568 : index
+// CHECK-NEXT:     %38 = arith.constant 1680 : index
+// CHECK-NEXT:     %39 = arith.constant 1792 : index
+// CHECK-NEXT:     %40 = arith.constant 1904 : index
+// CHECK-NEXT:     %41 = arith.constant 2016 : index
+// CHECK-NEXT:     %42 = arith.constant 2128 : index
+// CHECK-NEXT:     %43 = arith.constant 2240 : index
+// CHECK-NEXT:     %44 = arith.constant 2352 : index
+// CHECK-NEXT:     %45 = arith.constant 2464 : index
+// CHECK-NEXT:     %46 = arith.constant 2576 : index
+// CHECK-NEXT:     %47 = arith.constant 2688 : index
+// CHECK-NEXT:     %48 = arith.constant 2800 : index
+// CHECK-NEXT:     %49 = arith.constant 2912 : index
+// CHECK-NEXT:     %50 = arith.constant 3024 : index
+// CHECK-NEXT:     %51 = arith.constant 3136 : index
+// CHECK-NEXT:     %52 = arith.constant 3248 : index
+// CHECK-NEXT:     %53 = arith.constant 3360 : index
+// CHECK-NEXT:     %54 = arith.constant 3472 : index
+// CHECK-NEXT:     %55 = arith.constant 3584 : index
+// CHECK-NEXT:     %56 = arith.constant 3696 : index
+// CHECK-NEXT:     %57 = arith.constant 3808 : index
+// CHECK-NEXT:     %58 = arith.constant 3920 : index
+// CHECK-NEXT:     %59 = arith.constant dense<0.0> : vector<4xf32>
+// CHECK-NEXT:     %60 = arith.constant 208 : index
+// CHECK-NEXT:     %61 = arith.constant 16 : index
+// CHECK-NEXT:     %62 = arith.constant 8 : index
+// CHECK-NEXT:     %63 = arith.constant 20 : index
+// CHECK-NEXT:     %64 = arith.constant 28 : index
+// CHECK-NEXT:     %65 = arith.constant 36 : index
+// CHECK-NEXT:     %66 = arith.constant 1248 : index
+// CHECK-NEXT:     %67 = arith.constant 2496 : index
+// CHECK-NEXT:     %68 = arith.constant 3744 : index
+// CHECK-NEXT:     %69 = arith.constant 4992 : index
+// CHECK-NEXT:     %70 = arith.constant 6240 : index
+// CHECK-NEXT:     %71 = arith.constant dense<2.25> : vector<4xf32>
+// CHECK-NEXT:     %72 = arith.constant dense<0.390625> : vector<4xf32>
+// CHECK-NEXT:     %73 = arith.constant dense<3.375> : vector<4xf32>
+// CHECK-NEXT:     %74 = arith.constant dense<0.24414062> : vector<4xf32>
+// CHECK-NEXT:     %75 = arith.constant 2704 : index
+// CHECK-NEXT:     %76 = arith.constant 3952 : index
+// CHECK-NEXT:     %77 = arith.constant 5200 : index
+// CHECK-NEXT:     %78 = arith.constant 6448 : index
+// CHECK-NEXT:     %79 = arith.constant 416 : index
+// CHECK-NEXT:     %80 = arith.constant 1664 : index
+// CHECK-NEXT:     %81 = arith.constant 4160 : index
+// CHECK-NEXT:     %82 = arith.constant 5408 : index
+// CHECK-NEXT:     %83 = arith.constant 6656 : index
+// CHECK-NEXT:     %84 = arith.constant 624 : index
+// CHECK-NEXT:     %85 = arith.constant 1872 : index
+// CHECK-NEXT:     %86 = arith.constant 3120 : index
+// CHECK-NEXT:     %87 = arith.constant 4368 : index
+// CHECK-NEXT:     %88 = arith.constant 5616 : index
+// CHECK-NEXT:     %89 = arith.constant 6864 : index
+// CHECK-NEXT:     %90 = arith.constant 832 : index
+// CHECK-NEXT:     %91 = arith.constant 2080 : index
+// CHECK-NEXT:     %92 = arith.constant 3328 : index
+// CHECK-NEXT:     %93 = arith.constant 4576 : index
+// CHECK-NEXT:     %94 = arith.constant 5824 : index
+// CHECK-NEXT:     %95 = arith.constant 7072 : index
+// CHECK-NEXT:     %96 = arith.constant 1040 : index
+// CHECK-NEXT:     %97 = arith.constant 2288 : index
+// CHECK-NEXT:     %98 = arith.constant 3536 : index
+// CHECK-NEXT:     %99 = arith.constant 4784 : index
+// CHECK-NEXT:     %100 = arith.constant 6032 : index
+// CHECK-NEXT:     %101 = arith.constant 7280 : index
+// CHECK-NEXT:     %102 = arith.constant dense<1> : vector<4xi32>
+// CHECK-NEXT:     %103 = arith.muli %begin, %0 : index
+// CHECK-NEXT:     %104 = arith.muli %begin, %1 : index
+// CHECK-NEXT:     kernel.for %105 = %begin to %end step %8 {
+// CHECK-NEXT:       %106 = arith.muli %105, %2 : index
+// CHECK-NEXT:       %107 = arith.subi %3, %106 : index
+// CHECK-NEXT:       %108 = arith.minsi %2, %107 : index
+// CHECK-NEXT:       kernel.for %109 = %6 to %108 step %8 {
+// CHECK-NEXT:         %110 = arith.addi %106, %109 : index
+// CHECK-NEXT:         %111 = arith.divui %110, %4 : index
+// CHECK-NEXT:         %112 = arith.remui %110, %4 : index
+// CHECK-NEXT:         %113 = arith.divui %111, %4 : index
+// CHECK-NEXT:         %114 = arith.remui %111, %4 : index
+// CHECK-NEXT:         %115 = arith.muli %114, %3 : index
+// CHECK-NEXT:         %116 = arith.addi %115, %5 : index
+// CHECK-NEXT:         %117 = arith.muli %112, %3 : index
+// CHECK-NEXT:         %118 = arith.addi %117, %5 : index
+// CHECK-NEXT:         %119 = arith.cmpi sge, %116, %6 : index
+// CHECK-NEXT:         %120 = arith.cmpi slt, %116, %7 : index
+// CHECK-NEXT:         %121 = arith.andi %119, %120 : i1
+// CHECK-NEXT:         %122 = arith.addi %116, %8 : index
+// CHECK-NEXT:         %123 = arith.cmpi sge, %122, %6 : index
+// CHECK-NEXT:         %124 = arith.cmpi slt, %122, %7 : index
+// CHECK-NEXT:         %125 = arith.andi %123, %124 : i1
+// CHECK-NEXT:         %126 = arith.addi %116, %4 : index
+// CHECK-NEXT:         %127 = arith.cmpi sge, %126, %6 : index
+// CHECK-NEXT:         %128 = arith.cmpi slt, %126, %7 : index
+// CHECK-NEXT:         %129 = arith.andi %127, %128 : i1
+// CHECK-NEXT:         %130 = arith.addi %116, %9 : index
+// CHECK-NEXT:         %131 = arith.cmpi sge, %130, %6 : index
+// CHECK-NEXT:         %132 = arith.cmpi slt, %130, %7 : index
+// CHECK-NEXT:         %133 = arith.andi %131, %132 : i1
+// CHECK-NEXT:         %134 = arith.addi %116, %3 : index
+// CHECK-NEXT:         %135 = arith.cmpi sge, %134, %6 : index
+// CHECK-NEXT:         %136 = arith.cmpi slt, %134, %7 : index
+// CHECK-NEXT:         %137 = arith.andi %135, %136 : i1
+// CHECK-NEXT:         %138 = arith.addi %116, %7 : index
+// CHECK-NEXT:         %139 = arith.cmpi sge, %138, %6 : index
+// CHECK-NEXT:         %140 = arith.cmpi slt, %138, %7 : index
+// CHECK-NEXT:         %141 = arith.andi %139, %140 : i1
+// CHECK-NEXT:         %142 = arith.cmpi sge, %118, %6 : index
+// CHECK-NEXT:         %143 = arith.cmpi slt, %118, %10 : index
+// CHECK-NEXT:         %144 = arith.andi %142, %143 : i1
+// CHECK-NEXT:         %145 = arith.addi %118, %8 : index
+// CHECK-NEXT:         %146 = arith.cmpi sge, %145, %6 : index
+// CHECK-NEXT:         %147 = arith.cmpi slt, %145, %10 : index
+// CHECK-NEXT:         %148 = arith.andi %146, %147 : i1
+// CHECK-NEXT:         %149 = arith.addi %118, %4 : index
+// CHECK-NEXT:         %150 = arith.cmpi sge, %149, %6 : index
+// CHECK-NEXT:         %151 = arith.cmpi slt, %149, %10 : index
+// CHECK-NEXT:         %152 = arith.andi %150, %151 : i1
+// CHECK-NEXT:         %153 = arith.addi %118, %9 : index
+// CHECK-NEXT:         %154 = arith.cmpi sge, %153, %6 : index
+// CHECK-NEXT:         %155 = arith.cmpi slt, %153, %10 : index
+// CHECK-NEXT:         %156 = arith.andi %154, %155 : i1
+// CHECK-NEXT:         %157 = arith.addi %118, %3 : index
+// CHECK-NEXT:         %158 = arith.cmpi sge, %157, %6 : index
+// CHECK-NEXT:         %159 = arith.cmpi slt, %157, %10 : index
+// CHECK-NEXT:         %160 = arith.andi %158, %159 : i1
+// CHECK-NEXT:         %161 = arith.addi %118, %7 : index
+// CHECK-NEXT:         %162 = arith.cmpi sge, %161, %6 : index
+// CHECK-NEXT:         %163 = arith.cmpi slt, %161, %10 : index
+// CHECK-NEXT:         %164 = arith.andi %162, %163 : i1
+// CHECK-NEXT:         %165 = arith.andi %121, %141 : i1
+// CHECK-NEXT:         %166 = arith.andi %165, %144 : i1
+// CHECK-NEXT:         %167 = arith.andi %166, %164 : i1
+// CHECK-NEXT:         %168 = arith.muli %113, %7 : index
+// CHECK-NEXT:         %169 = arith.addi %168, %116 : index
+// CHECK-NEXT:         %170 = arith.muli %169, %10 : index
+// CHECK-NEXT:         %171 = arith.addi %170, %118 : index
+// CHECK-NEXT:         %172 = arith.muli %171, %9 : index
+// CHECK-NEXT:         %173 = arith.addi %171, %8 : index
+// CHECK-NEXT:         %174 = arith.muli %173, %9 : index
+// CHECK-NEXT:         %175 = arith.addi %171, %4 : index
+// CHECK-NEXT:         %176 = arith.muli %175, %9 : index
+// CHECK-NEXT:         %177 = arith.addi %171, %9 : index
+// CHECK-NEXT:         %178 = arith.muli %177, %9 : index
+// CHECK-NEXT:         %179 = arith.addi %171, %3 : index
+// CHECK-NEXT:         %180 = arith.muli %179, %9 : index
+// CHECK-NEXT:         %181 = arith.addi %171, %7 : index
+// CHECK-NEXT:         %182 = arith.muli %181, %9 : index
+// CHECK-NEXT:         %183 = arith.addi %171, %10 : index
+// CHECK-NEXT:         %184 = arith.muli %183, %9 : index
+// CHECK-NEXT:         %185 = arith.addi %171, %10 : index
+// CHECK-NEXT:         %186 = arith.addi %185, %8 : index
+// CHECK-NEXT:         %187 = arith.muli %186, %9 : index
+// CHECK-NEXT:         %188 = arith.addi %171, %10 : index
+// CHECK-NEXT:         %189 = arith.addi %188, %4 : index
+// CHECK-NEXT:         %190 = arith.muli %189, %9 : index
+// CHECK-NEXT:         %191 = arith.addi %171, %10 : index
+// CHECK-NEXT:         %192 = arith.addi %191, %9 : index
+// CHECK-NEXT:         %193 = arith.muli %192, %9 : index
+// CHECK-NEXT:         %194 = arith.addi %171, %10 : index
+// CHECK-NEXT:         %195 = arith.addi %194, %3 : index
+// CHECK-NEXT:         %196 = arith.muli %195, %9 : index
+// CHECK-NEXT:         %197 = arith.addi %171, %10 : index
+// CHECK-NEXT:         %198 = arith.addi %197, %7 : index
+// CHECK-NEXT:         %199 = arith.muli %198, %9 : index
+// CHECK-NEXT:         %200 = arith.addi %171, %11 : index
+// CHECK-NEXT:         %201 = arith.muli %200, %9 : index
+// CHECK-NEXT:         %202 = arith.addi %171, %11 : index
+// CHECK-NEXT:         %203 = arith.addi %202, %8 : index
+// CHECK-NEXT:         %204 = arith.muli %203, %9 : index
+// CHECK-NEXT:         %205 = arith.addi %171, %11 : index
+// CHECK-NEXT:         %206 = arith.addi %205, %4 : index
+// CHECK-NEXT:         %207 = arith.muli %206, %9 : index
+// CHECK-NEXT:         %208 = arith.addi %171, %11 : index
+// CHECK-NEXT:         %209 = arith.addi %208, %9 : index
+// CHECK-NEXT:         %210 = arith.muli %209, %9 : index
+// CHECK-NEXT:         %211 = arith.addi %171, %11 : index
+// CHECK-NEXT:         %212 = arith.addi %211, %3 : index
+// CHECK-NEXT:         %213 = arith.muli %212, %9 : index
+// CHECK-NEXT:         %214 = arith.addi %171, %11 : index
+// CHECK-NEXT:         %215 = arith.addi %214, %7 : index
+// CHECK-NEXT:         %216 = arith.muli %215, %9 : index
+// CHECK-NEXT:         %217 = arith.addi %171, %12 : index
+// CHECK-NEXT:         %218 = arith.muli %217, %9 : index
+// CHECK-NEXT:         %219 = arith.addi %171, %12 : index
+// CHECK-NEXT:         %220 = arith.addi %219, %8 : index
+// CHECK-NEXT:         %221 = arith.muli %220, %9 : index
+// CHECK-NEXT:         %222 = arith.addi %171, %12 : index
+// CHECK-NEXT:         %223 = arith.addi %222, %4 : index
+// CHECK-NEXT:         %224 = arith.muli %223, %9 : index
+// CHECK-NEXT:         %225 = arith.addi %171, %12 : index
+// CHECK-NEXT:         %226 = arith.addi %225, %9 : index
+// CHECK-NEXT:         %227 = arith.muli %226, %9 : index
+// CHECK-NEXT:         %228 = arith.addi %171, %12 : index
+// CHECK-NEXT:         %229 = arith.addi %228, %3 : index
+// CHECK-NEXT:         %230 = arith.muli %229, %9 : index
+// CHECK-NEXT:         %231 = arith.addi %171, %12 : index
+// CHECK-NEXT:         %232 = arith.addi %231, %7 : index
+// CHECK-NEXT:         %233 = arith.muli %232, %9 : index
+// CHECK-NEXT:         %234 = arith.addi %171, %2 : index
+// CHECK-NEXT:         %235 = arith.muli %234, %9 : index
+// CHECK-NEXT:         %236 = arith.addi %171, %2 : index
+// CHECK-NEXT:         %237 = arith.addi %236, %8 : index
+// CHECK-NEXT:         %238 = arith.muli %237, %9 : index
+// CHECK-NEXT:         %239 = arith.addi %171, %2 : index
+// CHECK-NEXT:         %240 = arith.addi %239, %4 : index
+// CHECK-NEXT:         %241 = arith.muli %240, %9 : index
+// CHECK-NEXT:         %242 = arith.addi %171, %2 : index
+// CHECK-NEXT:         %243 = arith.addi %242, %9 : index
+// CHECK-NEXT:         %244 = arith.muli %243, %9 : index
+// CHECK-NEXT:         %245 = arith.addi %171, %2 : index
+// CHECK-NEXT:         %246 = arith.addi %245, %3 : index
+// CHECK-NEXT:         %247 = arith.muli %246, %9 : index
+// CHECK-NEXT:         %248 = arith.addi %171, %2 : index
+// CHECK-NEXT:         %249 = arith.addi %248, %7 : index
+// CHECK-NEXT:         %250 = arith.muli %249, %9 : index
+// CHECK-NEXT:         %251 = arith.addi %171, %13 : index
+// CHECK-NEXT:         %252 = arith.muli %251, %9 : index
+// CHECK-NEXT:         %253 = arith.addi %171, %13 : index
+// CHECK-NEXT:         %254 = arith.addi %253, %8 : index
+// CHECK-NEXT:         %255 = arith.muli %254, %9 : index
+// CHECK-NEXT:         %256 = arith.addi %171, %13 : index
+// CHECK-NEXT:         %257 = arith.addi %256, %4 : index
+// CHECK-NEXT:         %258 = arith.muli %257, %9 : index
+// CHECK-NEXT:         %259 = arith.addi %171, %13 : index
+// CHECK-NEXT:         %260 = arith.addi %259, %9 : index
+// CHECK-NEXT:         %261 = arith.muli %260, %9 : index
+// CHECK-NEXT:         %262 = arith.addi %171, %13 : index
+// CHECK-NEXT:         %263 = arith.addi %262, %3 : index
+// CHECK-NEXT:         %264 = arith.muli %263, %9 : index
+// CHECK-NEXT:         %265 = arith.addi %171, %13 : index
+// CHECK-NEXT:         %266 = arith.addi %265, %7 : index
+// CHECK-NEXT:         %267 = arith.muli %266, %9 : index
+// CHECK-NEXT:         %268 = arith.muli %109, %3 : index
+// CHECK-NEXT:         %269 = arith.addi %103, %268 : index
+// CHECK-NEXT:         kernel.if %167 {
+// CHECK-NEXT:           %270 = arith.cmpi slt, %15, %14 : vector<4xi32>
+// CHECK-NEXT:           %271 = kernel.load %source[%172] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %272 = kernel.load %source[%184] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %273 = kernel.load %source[%201] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %274 = kernel.load %source[%218] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %275 = kernel.load %source[%235] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %276 = kernel.load %source[%252] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %277 = math.fma %16, %273, %275 : vector<4xf32>
+// CHECK-NEXT:           %278 = math.fma %17, %271, %277 : vector<4xf32>
+// CHECK-NEXT:           %279 = math.fma %16, %274, %276 : vector<4xf32>
+// CHECK-NEXT:           %280 = math.fma %17, %272, %279 : vector<4xf32>
+// CHECK-NEXT:           %281 = math.fma %18, %273, %275 : vector<4xf32>
+// CHECK-NEXT:           %282 = math.fma %18, %272, %274 : vector<4xf32>
+// CHECK-NEXT:           %283 = math.fma %19, %282, %281 : vector<4xf32>
+// CHECK-NEXT:           %284 = math.fma %20, %282, %281 : vector<4xf32>
+// CHECK-NEXT:           %285 = math.fma %21, %273, %275 : vector<4xf32>
+// CHECK-NEXT:           %286 = math.fma %21, %272, %274 : vector<4xf32>
+// CHECK-NEXT:           %287 = math.fma %22, %286, %285 : vector<4xf32>
+// CHECK-NEXT:           %288 = math.fma %23, %286, %285 : vector<4xf32>
+// CHECK-NEXT:           %289 = kernel.load %source[%174] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %290 = kernel.load %source[%187] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %291 = kernel.load %source[%204] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %292 = kernel.load %source[%221] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %293 = kernel.load %source[%238] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %294 = kernel.load %source[%255] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %295 = math.fma %16, %291, %293 : vector<4xf32>
+// CHECK-NEXT:           %296 = math.fma %17, %289, %295 : vector<4xf32>
+// CHECK-NEXT:           %297 = math.fma %16, %292, %294 : vector<4xf32>
+// CHECK-NEXT:           %298 = math.fma %17, %290, %297 : vector<4xf32>
+// CHECK-NEXT:           %299 = math.fma %18, %291, %293 : vector<4xf32>
+// CHECK-NEXT:           %300 = math.fma %18, %290, %292 : vector<4xf32>
+// CHECK-NEXT:           %301 = math.fma %19, %300, %299 : vector<4xf32>
+// CHECK-NEXT:           %302 = math.fma %20, %300, %299 : vector<4xf32>
+// CHECK-NEXT:           %303 = math.fma %21, %291, %293 : vector<4xf32>
+// CHECK-NEXT:           %304 = math.fma %21, %290, %292 : vector<4xf32>
+// CHECK-NEXT:           %305 = math.fma %22, %304, %303 : vector<4xf32>
+// CHECK-NEXT:           %306 = math.fma %23, %304, %303 : vector<4xf32>
+// CHECK-NEXT:           %307 = kernel.load %source[%176] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %308 = kernel.load %source[%190] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %309 = kernel.load %source[%207] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %310 = kernel.load %source[%224] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %311 = kernel.load %source[%241] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %312 = kernel.load %source[%258] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %313 = math.fma %16, %309, %311 : vector<4xf32>
+// CHECK-NEXT:           %314 = math.fma %17, %307, %313 : vector<4xf32>
+// CHECK-NEXT:           %315 = math.fma %16, %310, %312 : vector<4xf32>
+// CHECK-NEXT:           %316 = math.fma %17, %308, %315 : vector<4xf32>
+// CHECK-NEXT:           %317 = math.fma %18, %309, %311 : vector<4xf32>
+// CHECK-NEXT:           %318 = math.fma %18, %308, %310 : vector<4xf32>
+// CHECK-NEXT:           %319 = math.fma %19, %318, %317 : vector<4xf32>
+// CHECK-NEXT:           %320 = math.fma %20, %318, %317 : vector<4xf32>
+// CHECK-NEXT:           %321 = math.fma %21, %309, %311 : vector<4xf32>
+// CHECK-NEXT:           %322 = math.fma %21, %308, %310 : vector<4xf32>
+// CHECK-NEXT:           %323 = math.fma %22, %322, %321 : vector<4xf32>
+// CHECK-NEXT:           %324 = math.fma %23, %322, %321 : vector<4xf32>
+// CHECK-NEXT:           %325 = kernel.load %source[%178] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %326 = kernel.load %source[%193] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %327 = kernel.load %source[%210] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %328 = kernel.load %source[%227] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %329 = kernel.load %source[%244] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %330 = kernel.load %source[%261] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %331 = math.fma %16, %327, %329 : vector<4xf32>
+// CHECK-NEXT:           %332 = math.fma %17, %325, %331 : vector<4xf32>
+// CHECK-NEXT:           %333 = math.fma %16, %328, %330 : vector<4xf32>
+// CHECK-NEXT:           %334 = math.fma %17, %326, %333 : vector<4xf32>
+// CHECK-NEXT:           %335 = math.fma %18, %327, %329 : vector<4xf32>
+// CHECK-NEXT:           %336 = math.fma %18, %326, %328 : vector<4xf32>
+// CHECK-NEXT:           %337 = math.fma %19, %336, %335 : vector<4xf32>
+// CHECK-NEXT:           %338 = math.fma %20, %336, %335 : vector<4xf32>
+// CHECK-NEXT:           %339 = math.fma %21, %327, %329 : vector<4xf32>
+// CHECK-NEXT:           %340 = math.fma %21, %326, %328 : vector<4xf32>
+// CHECK-NEXT:           %341 = math.fma %22, %340, %339 : vector<4xf32>
+// CHECK-NEXT:           %342 = math.fma %23, %340, %339 : vector<4xf32>
+// CHECK-NEXT:           %343 = kernel.load %source[%180] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %344 = kernel.load %source[%196] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %345 = kernel.load %source[%213] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %346 = kernel.load %source[%230] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %347 = kernel.load %source[%247] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %348 = kernel.load %source[%264] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %349 = math.fma %16, %345, %347 : vector<4xf32>
+// CHECK-NEXT:           %350 = math.fma %17, %343, %349 : vector<4xf32>
+// CHECK-NEXT:           %351 = math.fma %16, %346, %348 : vector<4xf32>
+// CHECK-NEXT:           %352 = math.fma %17, %344, %351 : vector<4xf32>
+// CHECK-NEXT:           %353 = math.fma %18, %345, %347 : vector<4xf32>
+// CHECK-NEXT:           %354 = math.fma %18, %344, %346 : vector<4xf32>
+// CHECK-NEXT:           %355 = math.fma %19, %354, %353 : vector<4xf32>
+// CHECK-NEXT:           %356 = math.fma %20, %354, %353 : vector<4xf32>
+// CHECK-NEXT:           %357 = math.fma %21, %345, %347 : vector<4xf32>
+// CHECK-NEXT:           %358 = math.fma %21, %344, %346 : vector<4xf32>
+// CHECK-NEXT:           %359 = math.fma %22, %358, %357 : vector<4xf32>
+// CHECK-NEXT:           %360 = math.fma %23, %358, %357 : vector<4xf32>
+// CHECK-NEXT:           %361 = kernel.load %source[%182] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %362 = kernel.load %source[%199] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %363 = kernel.load %source[%216] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %364 = kernel.load %source[%233] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %365 = kernel.load %source[%250] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %366 = kernel.load %source[%267] (where %270) : vector<4xf32>
+// CHECK-NEXT:           %367 = math.fma %16, %363, %365 : vector<4xf32>
+// CHECK-NEXT:           %368 = math.fma %17, %361, %367 : vector<4xf32>
+// CHECK-NEXT:           %369 = math.fma %16, %364, %366 : vector<4xf32>
+// CHECK-NEXT:           %370 = math.fma %17, %362, %369 : vector<4xf32>
+// CHECK-NEXT:           %371 = math.fma %18, %363, %365 : vector<4xf32>
+// CHECK-NEXT:           %372 = math.fma %18, %362, %364 : vector<4xf32>
+// CHECK-NEXT:           %373 = math.fma %19, %372, %371 : vector<4xf32>
+// CHECK-NEXT:           %374 = math.fma %20, %372, %371 : vector<4xf32>
+// CHECK-NEXT:           %375 = math.fma %21, %363, %365 : vector<4xf32>
+// CHECK-NEXT:           %376 = math.fma %21, %362, %364 : vector<4xf32>
+// CHECK-NEXT:           %377 = math.fma %22, %376, %375 : vector<4xf32>
+// CHECK-NEXT:           %378 = math.fma %23, %376, %375 : vector<4xf32>
+// CHECK-NEXT:           %379 = math.fma %16, %314, %350 : vector<4xf32>
+// CHECK-NEXT:           %380 = math.fma %17, %278, %379 : vector<4xf32>
+// CHECK-NEXT:           %381 = math.fma %16, %332, %368 : vector<4xf32>
+// CHECK-NEXT:           %382 = math.fma %17, %296, %381 : vector<4xf32>
+// CHECK-NEXT:           %383 = math.fma %18, %314, %350 : vector<4xf32>
+// CHECK-NEXT:           %384 = math.fma %18, %296, %332 : vector<4xf32>
+// CHECK-NEXT:           %385 = math.fma %19, %384, %383 : vector<4xf32>
+// CHECK-NEXT:           %386 = math.fma %20, %384, %383 : vector<4xf32>
+// CHECK-NEXT:           %387 = math.fma %21, %314, %350 : vector<4xf32>
+// CHECK-NEXT:           %388 = math.fma %21, %296, %332 : vector<4xf32>
+// CHECK-NEXT:           %389 = math.fma %22, %388, %387 : vector<4xf32>
+// CHECK-NEXT:           %390 = math.fma %23, %388, %387 : vector<4xf32>
+// CHECK-NEXT:           %391 = math.fma %16, %319, %355 : vector<4xf32>
+// CHECK-NEXT:           %392 = math.fma %17, %283, %391 : vector<4xf32>
+// CHECK-NEXT:           %393 = math.fma %16, %337, %373 : vector<4xf32>
+// CHECK-NEXT:           %394 = math.fma %17, %301, %393 : vector<4xf32>
+// CHECK-NEXT:           %395 = math.fma %18, %319, %355 : vector<4xf32>
+// CHECK-NEXT:           %396 = math.fma %18, %301, %337 : vector<4xf32>
+// CHECK-NEXT:           %397 = math.fma %19, %396, %395 : vector<4xf32>
+// CHECK-NEXT:           %398 = math.fma %20, %396, %395 : vector<4xf32>
+// CHECK-NEXT:           %399 = math.fma %21, %319, %355 : vector<4xf32>
+// CHECK-NEXT:           %400 = math.fma %21, %301, %337 : vector<4xf32>
+// CHECK-NEXT:           %401 = math.fma %22, %400, %399 : vector<4xf32>
+// CHECK-NEXT:           %402 = math.fma %23, %400, %399 : vector<4xf32>
+// CHECK-NEXT:           %403 = math.fma %16, %320, %356 : vector<4xf32>
+// CHECK-NEXT:           %404 = math.fma %17, %284, %403 : vector<4xf32>
+// CHECK-NEXT:           %405 = math.fma %16, %338, %374 : vector<4xf32>
+// CHECK-NEXT:           %406 = math.fma %17, %302, %405 : vector<4xf32>
+// CHECK-NEXT:           %407 = math.fma %18, %320, %356 : vector<4xf32>
+// CHECK-NEXT:           %408 = math.fma %18, %302, %338 : vector<4xf32>
+// CHECK-NEXT:           %409 = math.fma %19, %408, %407 : vector<4xf32>
+// CHECK-NEXT:           %410 = math.fma %20, %408, %407 : vector<4xf32>
+// CHECK-NEXT:           %411 = math.fma %21, %320, %356 : vector<4xf32>
+// CHECK-NEXT:           %412 = math.fma %21, %302, %338 : vector<4xf32>
+// CHECK-NEXT:           %413 = math.fma %22, %412, %411 : vector<4xf32>
+// CHECK-NEXT:           %414 = math.fma %23, %412, %411 : vector<4xf32>
+// CHECK-NEXT:           %415 = math.fma %16, %323, %359 : vector<4xf32>
+// CHECK-NEXT:           %416 = math.fma %17, %287, %415 : vector<4xf32>
+// CHECK-NEXT:           %417 = math.fma %16, %341, %377 : vector<4xf32>
+// CHECK-NEXT:           %418 = math.fma %17, %305, %417 : vector<4xf32>
+// CHECK-NEXT:           %419 = math.fma %18, %323, %359 : vector<4xf32>
+// CHECK-NEXT:           %420 = math.fma %18, %305, %341 : vector<4xf32>
+// CHECK-NEXT:           %421 = math.fma %19, %420, %419 : vector<4xf32>
+// CHECK-NEXT:           %422 = math.fma %20, %420, %419 : vector<4xf32>
+// CHECK-NEXT:           %423 = math.fma %21, %323, %359 : vector<4xf32>
+// CHECK-NEXT:           %424 = math.fma %21, %305, %341 : vector<4xf32>
+// CHECK-NEXT:           %425 = math.fma %22, %424, %423 : vector<4xf32>
+// CHECK-NEXT:           %426 = math.fma %23, %424, %423 : vector<4xf32>
+// CHECK-NEXT:           %427 = math.fma %16, %324, %360 : vector<4xf32>
+// CHECK-NEXT:           %428 = math.fma %17, %288, %427 : vector<4xf32>
+// CHECK-NEXT:           %429 = math.fma %16, %342, %378 : vector<4xf32>
+// CHECK-NEXT:           %430 = math.fma %17, %306, %429 : vector<4xf32>
+// CHECK-NEXT:           %431 = math.fma %18, %324, %360 : vector<4xf32>
+// CHECK-NEXT:           %432 = math.fma %18, %306, %342 : vector<4xf32>
+// CHECK-NEXT:           %433 = math.fma %19, %432, %431 : vector<4xf32>
+// CHECK-NEXT:           %434 = math.fma %20, %432, %431 : vector<4xf32>
+// CHECK-NEXT:           %435 = math.fma %21, %324, %360 : vector<4xf32>
+// CHECK-NEXT:           %436 = math.fma %21, %306, %342 : vector<4xf32>
+// CHECK-NEXT:           %437 = math.fma %22, %436, %435 : vector<4xf32>
+// CHECK-NEXT:           %438 = math.fma %23, %436, %435 : vector<4xf32>
+// CHECK-NEXT:           %439 = math.fma %16, %316, %352 : vector<4xf32>
+// CHECK-NEXT:           %440 = math.fma %17, %280, %439 : vector<4xf32>
+// CHECK-NEXT:           %441 = math.fma %16, %334, %370 : vector<4xf32>
+// CHECK-NEXT:           %442 = math.fma %17, %298, %441 : vector<4xf32>
+// CHECK-NEXT:           %443 = math.fma %18, %316, %352 : vector<4xf32>
+// CHECK-NEXT:           %444 = math.fma %18, %298, %334 : vector<4xf32>
+// CHECK-NEXT:           %445 = math.fma %19, %444, %443 : vector<4xf32>
+// CHECK-NEXT:           %446 = math.fma %20, %444, %443 : vector<4xf32>
+// CHECK-NEXT:           %447 = math.fma %21, %316, %352 : vector<4xf32>
+// CHECK-NEXT:           %448 = math.fma %21, %298, %334 : vector<4xf32>
+// CHECK-NEXT:           %449 = math.fma %22, %448, %447 : vector<4xf32>
+// CHECK-NEXT:           %450 = math.fma %23, %448, %447 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %380, %image[%269] : vector<4xf32>
+// CHECK-NEXT:           %451 = arith.addi %269, %24 : index
+// CHECK-NEXT:           kernel.store %385, %image[%451] : vector<4xf32>
+// CHECK-NEXT:           %452 = arith.addi %269, %25 : index
+// CHECK-NEXT:           kernel.store %386, %image[%452] : vector<4xf32>
+// CHECK-NEXT:           %453 = arith.addi %269, %26 : index
+// CHECK-NEXT:           kernel.store %389, %image[%453] : vector<4xf32>
+// CHECK-NEXT:           %454 = arith.addi %269, %27 : index
+// CHECK-NEXT:           kernel.store %390, %image[%454] : vector<4xf32>
+// CHECK-NEXT:           %455 = arith.addi %269, %28 : index
+// CHECK-NEXT:           kernel.store %382, %image[%455] : vector<4xf32>
+// CHECK-NEXT:           %456 = arith.addi %269, %29 : index
+// CHECK-NEXT:           kernel.store %392, %image[%456] : vector<4xf32>
+// CHECK-NEXT:           %457 = arith.addi %269, %30 : index
+// CHECK-NEXT:           kernel.store %397, %image[%457] : vector<4xf32>
+// CHECK-NEXT:           %458 = arith.addi %269, %31 : index
+// CHECK-NEXT:           kernel.store %398, %image[%458] : vector<4xf32>
+// CHECK-NEXT:           %459 = arith.addi %269, %32 : index
+// CHECK-NEXT:           kernel.store %401, %image[%459] : vector<4xf32>
+// CHECK-NEXT:           %460 = arith.addi %269, %33 : index
+// CHECK-NEXT:           kernel.store %402, %image[%460] : vector<4xf32>
+// CHECK-NEXT:           %461 = arith.addi %269, %34 : index
+// CHECK-NEXT:           kernel.store %394, %image[%461] : vector<4xf32>
+// CHECK-NEXT:           %462 = arith.addi %269, %35 : index
+// CHECK-NEXT:           kernel.store %404, %image[%462] : vector<4xf32>
+// CHECK-NEXT:           %463 = arith.addi %269, %36 : index
+// CHECK-NEXT:           kernel.store %409, %image[%463] : vector<4xf32>
+// CHECK-NEXT:           %464 = arith.addi %269, %37 : index
+// CHECK-NEXT:           kernel.store %410, %image[%464] : vector<4xf32>
+// CHECK-NEXT:           %465 = arith.addi %269, %38 : index
+// CHECK-NEXT:           kernel.store %413, %image[%465] : vector<4xf32>
+// CHECK-NEXT:           %466 = arith.addi %269, %39 : index
+// CHECK-NEXT:           kernel.store %414, %image[%466] : vector<4xf32>
+// CHECK-NEXT:           %467 = arith.addi %269, %40 : index
+// CHECK-NEXT:           kernel.store %406, %image[%467] : vector<4xf32>
+// CHECK-NEXT:           %468 = arith.addi %269, %41 : index
+// CHECK-NEXT:           kernel.store %416, %image[%468] : vector<4xf32>
+// CHECK-NEXT:           %469 = arith.addi %269, %42 : index
+// CHECK-NEXT:           kernel.store %421, %image[%469] : vector<4xf32>
+// CHECK-NEXT:           %470 = arith.addi %269, %43 : index
+// CHECK-NEXT:           kernel.store %422, %image[%470] : vector<4xf32>
+// CHECK-NEXT:           %471 = arith.addi %269, %44 : index
+// CHECK-NEXT:           kernel.store %425, %image[%471] : vector<4xf32>
+// CHECK-NEXT:           %472 = arith.addi %269, %45 : index
+// CHECK-NEXT:           kernel.store %426, %image[%472] : vector<4xf32>
+// CHECK-NEXT:           %473 = arith.addi %269, %46 : index
+// CHECK-NEXT:           kernel.store %418, %image[%473] : vector<4xf32>
+// CHECK-NEXT:           %474 = arith.addi %269, %47 : index
+// CHECK-NEXT:           kernel.store %428, %image[%474] : vector<4xf32>
+// CHECK-NEXT:           %475 = arith.addi %269, %48 : index
+// CHECK-NEXT:           kernel.store %433, %image[%475] : vector<4xf32>
+// CHECK-NEXT:           %476 = arith.addi %269, %49 : index
+// CHECK-NEXT:           kernel.store %434, %image[%476] : vector<4xf32>
+// CHECK-NEXT:           %477 = arith.addi %269, %50 : index
+// CHECK-NEXT:           kernel.store %437, %image[%477] : vector<4xf32>
+// CHECK-NEXT:           %478 = arith.addi %269, %51 : index
+// CHECK-NEXT:           kernel.store %438, %image[%478] : vector<4xf32>
+// CHECK-NEXT:           %479 = arith.addi %269, %52 : index
+// CHECK-NEXT:           kernel.store %430, %image[%479] : vector<4xf32>
+// CHECK-NEXT:           %480 = arith.addi %269, %53 : index
+// CHECK-NEXT:           kernel.store %440, %image[%480] : vector<4xf32>
+// CHECK-NEXT:           %481 = arith.addi %269, %54 : index
+// CHECK-NEXT:           kernel.store %445, %image[%481] : vector<4xf32>
+// CHECK-NEXT:           %482 = arith.addi %269, %55 : index
+// CHECK-NEXT:           kernel.store %446, %image[%482] : vector<4xf32>
+// CHECK-NEXT:           %483 = arith.addi %269, %56 : index
+// CHECK-NEXT:           kernel.store %449, %image[%483] : vector<4xf32>
+// CHECK-NEXT:           %484 = arith.addi %269, %57 : index
+// CHECK-NEXT:           kernel.store %450, %image[%484] : vector<4xf32>
+// CHECK-NEXT:           %485 = arith.addi %269, %58 : index
+// CHECK-NEXT:           kernel.store %442, %image[%485] : vector<4xf32>
+// CHECK-NEXT:           kernel.yield
+// CHECK-NEXT:         } else {
+// CHECK-NEXT:           %486 = arith.cmpi slt, %15, %14 : vector<4xi32>
+// CHECK-NEXT:           %487 = arith.andi %121, %144 : i1
+// CHECK-NEXT:           %488 = kernel.splat %487 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %489 = arith.andi %488, %486 : vector<4xi1>
+// CHECK-NEXT:           %490 = kernel.load %source[%172] (where %489) : vector<4xf32>
+// CHECK-NEXT:           %491 = arith.andi %125, %144 : i1
+// CHECK-NEXT:           %492 = kernel.splat %491 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %493 = arith.andi %492, %486 : vector<4xi1>
+// CHECK-NEXT:           %494 = kernel.load %source[%184] (where %493) : vector<4xf32>
+// CHECK-NEXT:           %495 = arith.andi %129, %144 : i1
+// CHECK-NEXT:           %496 = kernel.splat %495 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %497 = arith.andi %496, %486 : vector<4xi1>
+// CHECK-NEXT:           %498 = kernel.load %source[%201] (where %497) : vector<4xf32>
+// CHECK-NEXT:           %499 = arith.andi %133, %144 : i1
+// CHECK-NEXT:           %500 = kernel.splat %499 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %501 = arith.andi %500, %486 : vector<4xi1>
+// CHECK-NEXT:           %502 = kernel.load %source[%218] (where %501) : vector<4xf32>
+// CHECK-NEXT:           %503 = arith.andi %137, %144 : i1
+// CHECK-NEXT:           %504 = kernel.splat %503 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %505 = arith.andi %504, %486 : vector<4xi1>
+// CHECK-NEXT:           %506 = kernel.load %source[%235] (where %505) : vector<4xf32>
+// CHECK-NEXT:           %507 = arith.andi %141, %144 : i1
+// CHECK-NEXT:           %508 = kernel.splat %507 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %509 = arith.andi %508, %486 : vector<4xi1>
+// CHECK-NEXT:           %510 = kernel.load %source[%252] (where %509) : vector<4xf32>
+// CHECK-NEXT:           %511 = math.fma %16, %498, %506 : vector<4xf32>
+// CHECK-NEXT:           %512 = math.fma %17, %490, %511 : vector<4xf32>
+// CHECK-NEXT:           %513 = math.fma %16, %502, %510 : vector<4xf32>
+// CHECK-NEXT:           %514 = math.fma %17, %494, %513 : vector<4xf32>
+// CHECK-NEXT:           %515 = math.fma %18, %498, %506 : vector<4xf32>
+// CHECK-NEXT:           %516 = math.fma %18, %494, %502 : vector<4xf32>
+// CHECK-NEXT:           %517 = math.fma %19, %516, %515 : vector<4xf32>
+// CHECK-NEXT:           %518 = math.fma %20, %516, %515 : vector<4xf32>
+// CHECK-NEXT:           %519 = math.fma %21, %498, %506 : vector<4xf32>
+// CHECK-NEXT:           %520 = math.fma %21, %494, %502 : vector<4xf32>
+// CHECK-NEXT:           %521 = math.fma %22, %520, %519 : vector<4xf32>
+// CHECK-NEXT:           %522 = math.fma %23, %520, %519 : vector<4xf32>
+// CHECK-NEXT:           %523 = arith.andi %121, %148 : i1
+// CHECK-NEXT:           %524 = kernel.splat %523 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %525 = arith.andi %524, %486 : vector<4xi1>
+// CHECK-NEXT:           %526 = kernel.load %source[%174] (where %525) : vector<4xf32>
+// CHECK-NEXT:           %527 = arith.andi %125, %148 : i1
+// CHECK-NEXT:           %528 = kernel.splat %527 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %529 = arith.andi %528, %486 : vector<4xi1>
+// CHECK-NEXT:           %530 = kernel.load %source[%187] (where %529) : vector<4xf32>
+// CHECK-NEXT:           %531 = arith.andi %129, %148 : i1
+// CHECK-NEXT:           %532 = kernel.splat %531 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %533 = arith.andi %532, %486 : vector<4xi1>
+// CHECK-NEXT:           %534 = kernel.load %source[%204] (where %533) : vector<4xf32>
+// CHECK-NEXT:           %535 = arith.andi %133, %148 : i1
+// CHECK-NEXT:           %536 = kernel.splat %535 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %537 = arith.andi %536, %486 : vector<4xi1>
+// CHECK-NEXT:           %538 = kernel.load %source[%221] (where %537) : vector<4xf32>
+// CHECK-NEXT:           %539 = arith.andi %137, %148 : i1
+// CHECK-NEXT:           %540 = kernel.splat %539 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %541 = arith.andi %540, %486 : vector<4xi1>
+// CHECK-NEXT:           %542 = kernel.load %source[%238] (where %541) : vector<4xf32>
+// CHECK-NEXT:           %543 = arith.andi %141, %148 : i1
+// CHECK-NEXT:           %544 = kernel.splat %543 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %545 = arith.andi %544, %486 : vector<4xi1>
+// CHECK-NEXT:           %546 = kernel.load %source[%255] (where %545) : vector<4xf32>
+// CHECK-NEXT:           %547 = math.fma %16, %534, %542 : vector<4xf32>
+// CHECK-NEXT:           %548 = math.fma %17, %526, %547 : vector<4xf32>
+// CHECK-NEXT:           %549 = math.fma %16, %538, %546 : vector<4xf32>
+// CHECK-NEXT:           %550 = math.fma %17, %530, %549 : vector<4xf32>
+// CHECK-NEXT:           %551 = math.fma %18, %534, %542 : vector<4xf32>
+// CHECK-NEXT:           %552 = math.fma %18, %530, %538 : vector<4xf32>
+// CHECK-NEXT:           %553 = math.fma %19, %552, %551 : vector<4xf32>
+// CHECK-NEXT:           %554 = math.fma %20, %552, %551 : vector<4xf32>
+// CHECK-NEXT:           %555 = math.fma %21, %534, %542 : vector<4xf32>
+// CHECK-NEXT:           %556 = math.fma %21, %530, %538 : vector<4xf32>
+// CHECK-NEXT:           %557 = math.fma %22, %556, %555 : vector<4xf32>
+// CHECK-NEXT:           %558 = math.fma %23, %556, %555 : vector<4xf32>
+// CHECK-NEXT:           %559 = arith.andi %121, %152 : i1
+// CHECK-NEXT:           %560 = kernel.splat %559 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %561 = arith.andi %560, %486 : vector<4xi1>
+// CHECK-NEXT:           %562 = kernel.load %source[%176] (where %561) : vector<4xf32>
+// CHECK-NEXT:           %563 = arith.andi %125, %152 : i1
+// CHECK-NEXT:           %564 = kernel.splat %563 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %565 = arith.andi %564, %486 : vector<4xi1>
+// CHECK-NEXT:           %566 = kernel.load %source[%190] (where %565) : vector<4xf32>
+// CHECK-NEXT:           %567 = arith.andi %129, %152 : i1
+// CHECK-NEXT:           %568 = kernel.splat %567 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %569 = arith.andi %568, %486 : vector<4xi1>
+// CHECK-NEXT:           %570 = kernel.load %source[%207] (where %569) : vector<4xf32>
+// CHECK-NEXT:           %571 = arith.andi %133, %152 : i1
+// CHECK-NEXT:           %572 = kernel.splat %571 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %573 = arith.andi %572, %486 : vector<4xi1>
+// CHECK-NEXT:           %574 = kernel.load %source[%224] (where %573) : vector<4xf32>
+// CHECK-NEXT:           %575 = arith.andi %137, %152 : i1
+// CHECK-NEXT:           %576 = kernel.splat %575 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %577 = arith.andi %576, %486 : vector<4xi1>
+// CHECK-NEXT:           %578 = kernel.load %source[%241] (where %577) : vector<4xf32>
+// CHECK-NEXT:           %579 = arith.andi %141, %152 : i1
+// CHECK-NEXT:           %580 = kernel.splat %579 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %581 = arith.andi %580, %486 : vector<4xi1>
+// CHECK-NEXT:           %582 = kernel.load %source[%258] (where %581) : vector<4xf32>
+// CHECK-NEXT:           %583 = math.fma %16, %570, %578 : vector<4xf32>
+// CHECK-NEXT:           %584 = math.fma %17, %562, %583 : vector<4xf32>
+// CHECK-NEXT:           %585 = math.fma %16, %574, %582 : vector<4xf32>
+// CHECK-NEXT:           %586 = math.fma %17, %566, %585 : vector<4xf32>
+// CHECK-NEXT:           %587 = math.fma %18, %570, %578 : vector<4xf32>
+// CHECK-NEXT:           %588 = math.fma %18, %566, %574 : vector<4xf32>
+// CHECK-NEXT:           %589 = math.fma %19, %588, %587 : vector<4xf32>
+// CHECK-NEXT:           %590 = math.fma %20, %588, %587 : vector<4xf32>
+// CHECK-NEXT:           %591 = math.fma %21, %570, %578 : vector<4xf32>
+// CHECK-NEXT:           %592 = math.fma %21, %566, %574 : vector<4xf32>
+// CHECK-NEXT:           %593 = math.fma %22, %592, %591 : vector<4xf32>
+// CHECK-NEXT:           %594 = math.fma %23, %592, %591 : vector<4xf32>
+// CHECK-NEXT:           %595 = arith.andi %121, %156 : i1
+// CHECK-NEXT:           %596 = kernel.splat %595 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %597 = arith.andi %596, %486 : vector<4xi1>
+// CHECK-NEXT:           %598 = kernel.load %source[%178] (where %597) : vector<4xf32>
+// CHECK-NEXT:           %599 = arith.andi %125, %156 : i1
+// CHECK-NEXT:           %600 = kernel.splat %599 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %601 = arith.andi %600, %486 : vector<4xi1>
+// CHECK-NEXT:           %602 = kernel.load %source[%193] (where %601) : vector<4xf32>
+// CHECK-NEXT:           %603 = arith.andi %129, %156 : i1
+// CHECK-NEXT:           %604 = kernel.splat %603 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %605 = arith.andi %604, %486 : vector<4xi1>
+// CHECK-NEXT:           %606 = kernel.load %source[%210] (where %605) : vector<4xf32>
+// CHECK-NEXT:           %607 = arith.andi %133, %156 : i1
+// CHECK-NEXT:           %608 = kernel.splat %607 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %609 = arith.andi %608, %486 : vector<4xi1>
+// CHECK-NEXT:           %610 = kernel.load %source[%227] (where %609) : vector<4xf32>
+// CHECK-NEXT:           %611 = arith.andi %137, %156 : i1
+// CHECK-NEXT:           %612 = kernel.splat %611 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %613 = arith.andi %612, %486 : vector<4xi1>
+// CHECK-NEXT:           %614 = kernel.load %source[%244] (where %613) : vector<4xf32>
+// CHECK-NEXT:           %615 = arith.andi %141, %156 : i1
+// CHECK-NEXT:           %616 = kernel.splat %615 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %617 = arith.andi %616, %486 : vector<4xi1>
+// CHECK-NEXT:           %618 = kernel.load %source[%261] (where %617) : vector<4xf32>
+// CHECK-NEXT:           %619 = math.fma %16, %606, %614 : vector<4xf32>
+// CHECK-NEXT:           %620 = math.fma %17, %598, %619 : vector<4xf32>
+// CHECK-NEXT:           %621 = math.fma %16, %610, %618 : vector<4xf32>
+// CHECK-NEXT:           %622 = math.fma %17, %602, %621 : vector<4xf32>
+// CHECK-NEXT:           %623 = math.fma %18, %606, %614 : vector<4xf32>
+// CHECK-NEXT:           %624 = math.fma %18, %602, %610 : vector<4xf32>
+// CHECK-NEXT:           %625 = math.fma %19, %624, %623 : vector<4xf32>
+// CHECK-NEXT:           %626 = math.fma %20, %624, %623 : vector<4xf32>
+// CHECK-NEXT:           %627 = math.fma %21, %606, %614 : vector<4xf32>
+// CHECK-NEXT:           %628 = math.fma %21, %602, %610 : vector<4xf32>
+// CHECK-NEXT:           %629 = math.fma %22, %628, %627 : vector<4xf32>
+// CHECK-NEXT:           %630 = math.fma %23, %628, %627 : vector<4xf32>
+// CHECK-NEXT:           %631 = arith.andi %121, %160 : i1
+// CHECK-NEXT:           %632 = kernel.splat %631 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %633 = arith.andi %632, %486 : vector<4xi1>
+// CHECK-NEXT:           %634 = kernel.load %source[%180] (where %633) : vector<4xf32>
+// CHECK-NEXT:           %635 = arith.andi %125, %160 : i1
+// CHECK-NEXT:           %636 = kernel.splat %635 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %637 = arith.andi %636, %486 : vector<4xi1>
+// CHECK-NEXT:           %638 = kernel.load %source[%196] (where %637) : vector<4xf32>
+// CHECK-NEXT:           %639 = arith.andi %129, %160 : i1
+// CHECK-NEXT:           %640 = kernel.splat %639 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %641 = arith.andi %640, %486 : vector<4xi1>
+// CHECK-NEXT:           %642 = kernel.load %source[%213] (where %641) : vector<4xf32>
+// CHECK-NEXT:           %643 = arith.andi %133, %160 : i1
+// CHECK-NEXT:           %644 = kernel.splat %643 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %645 = arith.andi %644, %486 : vector<4xi1>
+// CHECK-NEXT:           %646 = kernel.load %source[%230] (where %645) : vector<4xf32>
+// CHECK-NEXT:           %647 = arith.andi %137, %160 : i1
+// CHECK-NEXT:           %648 = kernel.splat %647 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %649 = arith.andi %648, %486 : vector<4xi1>
+// CHECK-NEXT:           %650 = kernel.load %source[%247] (where %649) : vector<4xf32>
+// CHECK-NEXT:           %651 = arith.andi %141, %160 : i1
+// CHECK-NEXT:           %652 = kernel.splat %651 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %653 = arith.andi %652, %486 : vector<4xi1>
+// CHECK-NEXT:           %654 = kernel.load %source[%264] (where %653) : vector<4xf32>
+// CHECK-NEXT:           %655 = math.fma %16, %642, %650 : vector<4xf32>
+// CHECK-NEXT:           %656 = math.fma %17, %634, %655 : vector<4xf32>
+// CHECK-NEXT:           %657 = math.fma %16, %646, %654 : vector<4xf32>
+// CHECK-NEXT:           %658 = math.fma %17, %638, %657 : vector<4xf32>
+// CHECK-NEXT:           %659 = math.fma %18, %642, %650 : vector<4xf32>
+// CHECK-NEXT:           %660 = math.fma %18, %638, %646 : vector<4xf32>
+// CHECK-NEXT:           %661 = math.fma %19, %660, %659 : vector<4xf32>
+// CHECK-NEXT:           %662 = math.fma %20, %660, %659 : vector<4xf32>
+// CHECK-NEXT:           %663 = math.fma %21, %642, %650 : vector<4xf32>
+// CHECK-NEXT:           %664 = math.fma %21, %638, %646 : vector<4xf32>
+// CHECK-NEXT:           %665 = math.fma %22, %664, %663 : vector<4xf32>
+// CHECK-NEXT:           %666 = math.fma %23, %664, %663 : vector<4xf32>
+// CHECK-NEXT:           %667 = arith.andi %121, %164 : i1
+// CHECK-NEXT:           %668 = kernel.splat %667 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %669 = arith.andi %668, %486 : vector<4xi1>
+// CHECK-NEXT:           %670 = kernel.load %source[%182] (where %669) : vector<4xf32>
+// CHECK-NEXT:           %671 = arith.andi %125, %164 : i1
+// CHECK-NEXT:           %672 = kernel.splat %671 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %673 = arith.andi %672, %486 : vector<4xi1>
+// CHECK-NEXT:           %674 = kernel.load %source[%199] (where %673) : vector<4xf32>
+// CHECK-NEXT:           %675 = arith.andi %129, %164 : i1
+// CHECK-NEXT:           %676 = kernel.splat %675 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %677 = arith.andi %676, %486 : vector<4xi1>
+// CHECK-NEXT:           %678 = kernel.load %source[%216] (where %677) : vector<4xf32>
+// CHECK-NEXT:           %679 = arith.andi %133, %164 : i1
+// CHECK-NEXT:           %680 = kernel.splat %679 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %681 = arith.andi %680, %486 : vector<4xi1>
+// CHECK-NEXT:           %682 = kernel.load %source[%233] (where %681) : vector<4xf32>
+// CHECK-NEXT:           %683 = arith.andi %137, %164 : i1
+// CHECK-NEXT:           %684 = kernel.splat %683 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %685 = arith.andi %684, %486 : vector<4xi1>
+// CHECK-NEXT:           %686 = kernel.load %source[%250] (where %685) : vector<4xf32>
+// CHECK-NEXT:           %687 = arith.andi %141, %164 : i1
+// CHECK-NEXT:           %688 = kernel.splat %687 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %689 = arith.andi %688, %486 : vector<4xi1>
+// CHECK-NEXT:           %690 = kernel.load %source[%267] (where %689) : vector<4xf32>
+// CHECK-NEXT:           %691 = math.fma %16, %678, %686 : vector<4xf32>
+// CHECK-NEXT:           %692 = math.fma %17, %670, %691 : vector<4xf32>
+// CHECK-NEXT:           %693 = math.fma %16, %682, %690 : vector<4xf32>
+// CHECK-NEXT:           %694 = math.fma %17, %674, %693 : vector<4xf32>
+// CHECK-NEXT:           %695 = math.fma %18, %678, %686 : vector<4xf32>
+// CHECK-NEXT:           %696 = math.fma %18, %674, %682 : vector<4xf32>
+// CHECK-NEXT:           %697 = math.fma %19, %696, %695 : vector<4xf32>
+// CHECK-NEXT:           %698 = math.fma %20, %696, %695 : vector<4xf32>
+// CHECK-NEXT:           %699 = math.fma %21, %678, %686 : vector<4xf32>
+// CHECK-NEXT:           %700 = math.fma %21, %674, %682 : vector<4xf32>
+// CHECK-NEXT:           %701 = math.fma %22, %700, %699 : vector<4xf32>
+// CHECK-NEXT:           %702 = math.fma %23, %700, %699 : vector<4xf32>
+// CHECK-NEXT:           %703 = math.fma %16, %584, %656 : vector<4xf32>
+// CHECK-NEXT:           %704 = math.fma %17, %512, %703 : vector<4xf32>
+// CHECK-NEXT:           %705 = math.fma %16, %620, %692 : vector<4xf32>
+// CHECK-NEXT:           %706 = math.fma %17, %548, %705 : vector<4xf32>
+// CHECK-NEXT:           %707 = math.fma %18, %584, %656 : vector<4xf32>
+// CHECK-NEXT:           %708 = math.fma %18, %548, %620 : vector<4xf32>
+// CHECK-NEXT:           %709 = math.fma %19, %708, %707 : vector<4xf32>
+// CHECK-NEXT:           %710 = math.fma %20, %708, %707 : vector<4xf32>
+// CHECK-NEXT:           %711 = math.fma %21, %584, %656 : vector<4xf32>
+// CHECK-NEXT:           %712 = math.fma %21, %548, %620 : vector<4xf32>
+// CHECK-NEXT:           %713 = math.fma %22, %712, %711 : vector<4xf32>
+// CHECK-NEXT:           %714 = math.fma %23, %712, %711 : vector<4xf32>
+// CHECK-NEXT:           %715 = math.fma %16, %589, %661 : vector<4xf32>
+// CHECK-NEXT:           %716 = math.fma %17, %517, %715 : vector<4xf32>
+// CHECK-NEXT:           %717 = math.fma %16, %625, %697 : vector<4xf32>
+// CHECK-NEXT:           %718 = math.fma %17, %553, %717 : vector<4xf32>
+// CHECK-NEXT:           %719 = math.fma %18, %589, %661 : vector<4xf32>
+// CHECK-NEXT:           %720 = math.fma %18, %553, %625 : vector<4xf32>
+// CHECK-NEXT:           %721 = math.fma %19, %720, %719 : vector<4xf32>
+// CHECK-NEXT:           %722 = math.fma %20, %720, %719 : vector<4xf32>
+// CHECK-NEXT:           %723 = math.fma %21, %589, %661 : vector<4xf32>
+// CHECK-NEXT:           %724 = math.fma %21, %553, %625 : vector<4xf32>
+// CHECK-NEXT:           %725 = math.fma %22, %724, %723 : vector<4xf32>
+// CHECK-NEXT:           %726 = math.fma %23, %724, %723 : vector<4xf32>
+// CHECK-NEXT:           %727 = math.fma %16, %590, %662 : vector<4xf32>
+// CHECK-NEXT:           %728 = math.fma %17, %518, %727 : vector<4xf32>
+// CHECK-NEXT:           %729 = math.fma %16, %626, %698 : vector<4xf32>
+// CHECK-NEXT:           %730 = math.fma %17, %554, %729 : vector<4xf32>
+// CHECK-NEXT:           %731 = math.fma %18, %590, %662 : vector<4xf32>
+// CHECK-NEXT:           %732 = math.fma %18, %554, %626 : vector<4xf32>
+// CHECK-NEXT:           %733 = math.fma %19, %732, %731 : vector<4xf32>
+// CHECK-NEXT:           %734 = math.fma %20, %732, %731 : vector<4xf32>
+// CHECK-NEXT:           %735 = math.fma %21, %590, %662 : vector<4xf32>
+// CHECK-NEXT:           %736 = math.fma %21, %554, %626 : vector<4xf32>
+// CHECK-NEXT:           %737 = math.fma %22, %736, %735 : vector<4xf32>
+// CHECK-NEXT:           %738 = math.fma %23, %736, %735 : vector<4xf32>
+// CHECK-NEXT:           %739 = math.fma %16, %593, %665 : vector<4xf32>
+// CHECK-NEXT:           %740 = math.fma %17, %521, %739 : vector<4xf32>
+// CHECK-NEXT:           %741 = math.fma %16, %629, %701 : vector<4xf32>
+// CHECK-NEXT:           %742 = math.fma %17, %557, %741 : vector<4xf32>
+// CHECK-NEXT:           %743 = math.fma %18, %593, %665 : vector<4xf32>
+// CHECK-NEXT:           %744 = math.fma %18, %557, %629 : vector<4xf32>
+// CHECK-NEXT:           %745 = math.fma %19, %744, %743 : vector<4xf32>
+// CHECK-NEXT:           %746 = math.fma %20, %744, %743 : vector<4xf32>
+// CHECK-NEXT:           %747 = math.fma %21, %593, %665 : vector<4xf32>
+// CHECK-NEXT:           %748 = math.fma %21, %557, %629 : vector<4xf32>
+// CHECK-NEXT:           %749 = math.fma %22, %748, %747 : vector<4xf32>
+// CHECK-NEXT:           %750 = math.fma %23, %748, %747 : vector<4xf32>
+// CHECK-NEXT:           %751 = math.fma %16, %594, %666 : vector<4xf32>
+// CHECK-NEXT:           %752 = math.fma %17, %522, %751 : vector<4xf32>
+// CHECK-NEXT:           %753 = math.fma %16, %630, %702 : vector<4xf32>
+// CHECK-NEXT:           %754 = math.fma %17, %558, %753 : vector<4xf32>
+// CHECK-NEXT:           %755 = math.fma %18, %594, %666 : vector<4xf32>
+// CHECK-NEXT:           %756 = math.fma %18, %558, %630 : vector<4xf32>
+// CHECK-NEXT:           %757 = math.fma %19, %756, %755 : vector<4xf32>
+// CHECK-NEXT:           %758 = math.fma %20, %756, %755 : vector<4xf32>
+// CHECK-NEXT:           %759 = math.fma %21, %594, %666 : vector<4xf32>
+// CHECK-NEXT:           %760 = math.fma %21, %558, %630 : vector<4xf32>
+// CHECK-NEXT:           %761 = math.fma %22, %760, %759 : vector<4xf32>
+// CHECK-NEXT:           %762 = math.fma %23, %760, %759 : vector<4xf32>
+// CHECK-NEXT:           %763 = math.fma %16, %586, %658 : vector<4xf32>
+// CHECK-NEXT:           %764 = math.fma %17, %514, %763 : vector<4xf32>
+// CHECK-NEXT:           %765 = math.fma %16, %622, %694 : vector<4xf32>
+// CHECK-NEXT:           %766 = math.fma %17, %550, %765 : vector<4xf32>
+// CHECK-NEXT:           %767 = math.fma %18, %586, %658 : vector<4xf32>
+// CHECK-NEXT:           %768 = math.fma %18, %550, %622 : vector<4xf32>
+// CHECK-NEXT:           %769 = math.fma %19, %768, %767 : vector<4xf32>
+// CHECK-NEXT:           %770 = math.fma %20, %768, %767 : vector<4xf32>
+// CHECK-NEXT:           %771 = math.fma %21, %586, %658 : vector<4xf32>
+// CHECK-NEXT:           %772 = math.fma %21, %550, %622 : vector<4xf32>
+// CHECK-NEXT:           %773 = math.fma %22, %772, %771 : vector<4xf32>
+// CHECK-NEXT:           %774 = math.fma %23, %772, %771 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %704, %image[%269] : vector<4xf32>
+// CHECK-NEXT:           %775 = arith.addi %269, %24 : index
+// CHECK-NEXT:           kernel.store %709, %image[%775] : vector<4xf32>
+// CHECK-NEXT:           %776 = arith.addi %269, %25 : index
+// CHECK-NEXT:           kernel.store %710, %image[%776] : vector<4xf32>
+// CHECK-NEXT:           %777 = arith.addi %269, %26 : index
+// CHECK-NEXT:           kernel.store %713, %image[%777] : vector<4xf32>
+// CHECK-NEXT:           %778 = arith.addi %269, %27 : index
+// CHECK-NEXT:           kernel.store %714, %image[%778] : vector<4xf32>
+// CHECK-NEXT:           %779 = arith.addi %269, %28 : index
+// CHECK-NEXT:           kernel.store %706, %image[%779] : vector<4xf32>
+// CHECK-NEXT:           %780 = arith.addi %269, %29 : index
+// CHECK-NEXT:           kernel.store %716, %image[%780] : vector<4xf32>
+// CHECK-NEXT:           %781 = arith.addi %269, %30 : index
+// CHECK-NEXT:           kernel.store %721, %image[%781] : vector<4xf32>
+// CHECK-NEXT:           %782 = arith.addi %269, %31 : index
+// CHECK-NEXT:           kernel.store %722, %image[%782] : vector<4xf32>
+// CHECK-NEXT:           %783 = arith.addi %269, %32 : index
+// CHECK-NEXT:           kernel.store %725, %image[%783] : vector<4xf32>
+// CHECK-NEXT:           %784 = arith.addi %269, %33 : index
+// CHECK-NEXT:           kernel.store %726, %image[%784] : vector<4xf32>
+// CHECK-NEXT:           %785 = arith.addi %269, %34 : index
+// CHECK-NEXT:           kernel.store %718, %image[%785] : vector<4xf32>
+// CHECK-NEXT:           %786 = arith.addi %269, %35 : index
+// CHECK-NEXT:           kernel.store %728, %image[%786] : vector<4xf32>
+// CHECK-NEXT:           %787 = arith.addi %269, %36 : index
+// CHECK-NEXT:           kernel.store %733, %image[%787] : vector<4xf32>
+// CHECK-NEXT:           %788 = arith.addi %269, %37 : index
+// CHECK-NEXT:           kernel.store %734, %image[%788] : vector<4xf32>
+// CHECK-NEXT:           %789 = arith.addi %269, %38 : index
+// CHECK-NEXT:           kernel.store %737, %image[%789] : vector<4xf32>
+// CHECK-NEXT:           %790 = arith.addi %269, %39 : index
+// CHECK-NEXT:           kernel.store %738, %image[%790] : vector<4xf32>
+// CHECK-NEXT:           %791 = arith.addi %269, %40 : index
+// CHECK-NEXT:           kernel.store %730, %image[%791] : vector<4xf32>
+// CHECK-NEXT:           %792 = arith.addi %269, %41 : index
+// CHECK-NEXT:           kernel.store %740, %image[%792] : vector<4xf32>
+// CHECK-NEXT:           %793 = arith.addi %269, %42 : index
+// CHECK-NEXT:           kernel.store %745, %image[%793] : vector<4xf32>
+// CHECK-NEXT:           %794 = arith.addi %269, %43 : index
+// CHECK-NEXT:           kernel.store %746, %image[%794] : vector<4xf32>
+// CHECK-NEXT:           %795 = arith.addi %269, %44 : index
+// CHECK-NEXT:           kernel.store %749, %image[%795] : vector<4xf32>
+// CHECK-NEXT:           %796 = arith.addi %269, %45 : index
+// CHECK-NEXT:           kernel.store %750, %image[%796] : vector<4xf32>
+// CHECK-NEXT:           %797 = arith.addi %269, %46 : index
+// CHECK-NEXT:           kernel.store %742, %image[%797] : vector<4xf32>
+// CHECK-NEXT:           %798 = arith.addi %269, %47 : index
+// CHECK-NEXT:           kernel.store %752, %image[%798] : vector<4xf32>
+// CHECK-NEXT:           %799 = arith.addi %269, %48 : index
+// CHECK-NEXT:           kernel.store %757, %image[%799] : vector<4xf32>
+// CHECK-NEXT:           %800 = arith.addi %269, %49 : index
+// CHECK-NEXT:           kernel.store %758, %image[%800] : vector<4xf32>
+// CHECK-NEXT:           %801 = arith.addi %269, %50 : index
+// CHECK-NEXT:           kernel.store %761, %image[%801] : vector<4xf32>
+// CHECK-NEXT:           %802 = arith.addi %269, %51 : index
+// CHECK-NEXT:           kernel.store %762, %image[%802] : vector<4xf32>
+// CHECK-NEXT:           %803 = arith.addi %269, %52 : index
+// CHECK-NEXT:           kernel.store %754, %image[%803] : vector<4xf32>
+// CHECK-NEXT:           %804 = arith.addi %269, %53 : index
+// CHECK-NEXT:           kernel.store %764, %image[%804] : vector<4xf32>
+// CHECK-NEXT:           %805 = arith.addi %269, %54 : index
+// CHECK-NEXT:           kernel.store %769, %image[%805] : vector<4xf32>
+// CHECK-NEXT:           %806 = arith.addi %269, %55 : index
+// CHECK-NEXT:           kernel.store %770, %image[%806] : vector<4xf32>
+// CHECK-NEXT:           %807 = arith.addi %269, %56 : index
+// CHECK-NEXT:           kernel.store %773, %image[%807] : vector<4xf32>
+// CHECK-NEXT:           %808 = arith.addi %269, %57 : index
+// CHECK-NEXT:           kernel.store %774, %image[%808] : vector<4xf32>
+// CHECK-NEXT:           %809 = arith.addi %269, %58 : index
+// CHECK-NEXT:           kernel.store %766, %image[%809] : vector<4xf32>
+// CHECK-NEXT:           kernel.yield
+// CHECK-NEXT:         }
+// CHECK-NEXT:         kernel.yield
+// CHECK-NEXT:       }
+// CHECK-NEXT:       kernel.for %810 = %6 to %65 step %8 {
+// CHECK-NEXT:         %811 = arith.muli %810, %24 : index
+// CHECK-NEXT:         %812 = arith.addi %103, %811 : index
+// CHECK-NEXT:         %813 = arith.muli %810, %60 : index
+// CHECK-NEXT:         %814 = arith.addi %104, %813 : index
+// CHECK-NEXT:         %815 = arith.muli %810, %2 : index
+// CHECK-NEXT:         kernel.for %816 = %6 to %108 step %3 {
+// CHECK-NEXT:           %817 = arith.muli %816, %3 : index
+// CHECK-NEXT:           %818 = arith.addi %812, %817 : index
+// CHECK-NEXT:           %819 = arith.divui %816, %3 : index
+// CHECK-NEXT:           %820 = arith.muli %819, %61 : index
+// CHECK-NEXT:           %821 = arith.addi %815, %2 : index
+// CHECK-NEXT:           %822 = arith.addi %821, %820 : index
+// CHECK-NEXT:           %823, %824, %825, %826, %827, %828, %829, %830 = kernel.for %831 = %6 to %9 step %8 iter_args(%832 = %59, %833 = %59, %834 = %59, %835 = %59, %836 = %59, %837 = %59, %838 = %59, %839 = %59) -> (vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>) attributes {unroll = 4 : i64} {
+// CHECK-NEXT:             %840 = arith.muli %831, %62 : index
+// CHECK-NEXT:             %841 = arith.addi %815, %840 : index
+// CHECK-NEXT:             %842 = arith.addi %822, %840 : index
+// CHECK-NEXT:             kernel.prefetch %weight, %842 : (!kernel.ptr<f32>, index)
+// CHECK-NEXT:             %843 = kernel.load %weight[%841] : vector<4xf32>
+// CHECK-NEXT:             %844 = arith.addi %841, %3 : index
+// CHECK-NEXT:             %845 = kernel.load %weight[%844] : vector<4xf32>
+// CHECK-NEXT:             %846 = arith.addi %818, %831 : index
+// CHECK-NEXT:             %847 = kernel.load %image[%846] : f32
+// CHECK-NEXT:             %848 = kernel.splat %847 : (f32) -> vector<4xf32>
+// CHECK-NEXT:             %849 = math.fma %848, %843, %832 : vector<4xf32>
+// CHECK-NEXT:             %850 = math.fma %848, %845, %833 : vector<4xf32>
+// CHECK-NEXT:             %851 = arith.addi %818, %831 : index
+// CHECK-NEXT:             %852 = arith.addi %851, %3 : index
+// CHECK-NEXT:             %853 = kernel.load %image[%852] : f32
+// CHECK-NEXT:             %854 = kernel.splat %853 : (f32) -> vector<4xf32>
+// CHECK-NEXT:             %855 = math.fma %854, %843, %834 : vector<4xf32>
+// CHECK-NEXT:             %856 = math.fma %854, %845, %835 : vector<4xf32>
+// CHECK-NEXT:             %857 = arith.addi %818, %831 : index
+// CHECK-NEXT:             %858 = arith.addi %857, %62 : index
+// CHECK-NEXT:             %859 = kernel.load %image[%858] : f32
+// CHECK-NEXT:             %860 = kernel.splat %859 : (f32) -> vector<4xf32>
+// CHECK-NEXT:             %861 = math.fma %860, %843, %836 : vector<4xf32>
+// CHECK-NEXT:             %862 = math.fma %860, %845, %837 : vector<4xf32>
+// CHECK-NEXT:             %863 = arith.addi %818, %831 : index
+// CHECK-NEXT:             %864 = arith.addi %863, %11 : index
+// CHECK-NEXT:             %865 = kernel.load %image[%864] : f32
+// CHECK-NEXT:             %866 = kernel.splat %865 : (f32) -> vector<4xf32>
+// CHECK-NEXT:             %867 = math.fma %866, %843, %838 : vector<4xf32>
+// CHECK-NEXT:             %868 = math.fma %866, %845, %839 : vector<4xf32>
+// CHECK-NEXT:             kernel.yield %849, %850, %855, %856, %861, %862, %867, %868 : vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>, vector<4xf32>
+// CHECK-NEXT:           }
+// CHECK-NEXT:           %869 = arith.muli %816, %62 : index
+// CHECK-NEXT:           %870 = arith.addi %814, %869 : index
+// CHECK-NEXT:           kernel.store %823, %sums[%870] : vector<4xf32>
+// CHECK-NEXT:           %871 = arith.addi %870, %3 : index
+// CHECK-NEXT:           kernel.store %824, %sums[%871] : vector<4xf32>
+// CHECK-NEXT:           %872 = arith.addi %870, %62 : index
+// CHECK-NEXT:           kernel.store %825, %sums[%872] : vector<4xf32>
+// CHECK-NEXT:           %873 = arith.addi %870, %11 : index
+// CHECK-NEXT:           kernel.store %826, %sums[%873] : vector<4xf32>
+// CHECK-NEXT:           %874 = arith.addi %870, %61 : index
+// CHECK-NEXT:           kernel.store %827, %sums[%874] : vector<4xf32>
+// CHECK-NEXT:           %875 = arith.addi %870, %63 : index
+// CHECK-NEXT:           kernel.store %828, %sums[%875] : vector<4xf32>
+// CHECK-NEXT:           %876 = arith.addi %870, %2 : index
+// CHECK-NEXT:           kernel.store %829, %sums[%876] : vector<4xf32>
+// CHECK-NEXT:           %877 = arith.addi %870, %64 : index
+// CHECK-NEXT:           kernel.store %830, %sums[%877] : vector<4xf32>
+// CHECK-NEXT:           kernel.yield
+// CHECK-NEXT:         }
+// CHECK-NEXT:         kernel.yield
+// CHECK-NEXT:       }
+// CHECK-NEXT:       kernel.for %878 = %6 to %108 step %8 {
+// CHECK-NEXT:         %879 = arith.addi %106, %878 : index
+// CHECK-NEXT:         %880 = arith.divui %879, %4 : index
+// CHECK-NEXT:         %881 = arith.remui %879, %4 : index
+// CHECK-NEXT:         %882 = arith.divui %880, %4 : index
+// CHECK-NEXT:         %883 = arith.remui %880, %4 : index
+// CHECK-NEXT:         %884 = arith.muli %883, %3 : index
+// CHECK-NEXT:         %885 = arith.muli %881, %3 : index
+// CHECK-NEXT:         %886 = arith.cmpi slt, %884, %7 : index
+// CHECK-NEXT:         %887 = arith.addi %884, %8 : index
+// CHECK-NEXT:         %888 = arith.cmpi slt, %887, %7 : index
+// CHECK-NEXT:         %889 = arith.addi %884, %4 : index
+// CHECK-NEXT:         %890 = arith.cmpi slt, %889, %7 : index
+// CHECK-NEXT:         %891 = arith.addi %884, %9 : index
+// CHECK-NEXT:         %892 = arith.cmpi slt, %891, %7 : index
+// CHECK-NEXT:         %893 = arith.cmpi slt, %885, %10 : index
+// CHECK-NEXT:         %894 = arith.addi %885, %8 : index
+// CHECK-NEXT:         %895 = arith.cmpi slt, %894, %10 : index
+// CHECK-NEXT:         %896 = arith.addi %885, %4 : index
+// CHECK-NEXT:         %897 = arith.cmpi slt, %896, %10 : index
+// CHECK-NEXT:         %898 = arith.addi %885, %9 : index
+// CHECK-NEXT:         %899 = arith.cmpi slt, %898, %10 : index
+// CHECK-NEXT:         %900 = arith.andi %892, %899 : i1
+// CHECK-NEXT:         %901 = arith.muli %882, %7 : index
+// CHECK-NEXT:         %902 = arith.addi %901, %884 : index
+// CHECK-NEXT:         %903 = arith.muli %902, %10 : index
+// CHECK-NEXT:         %904 = arith.addi %903, %885 : index
+// CHECK-NEXT:         %905 = arith.muli %904, %7 : index
+// CHECK-NEXT:         %906 = arith.addi %904, %8 : index
+// CHECK-NEXT:         %907 = arith.muli %906, %7 : index
+// CHECK-NEXT:         %908 = arith.addi %904, %4 : index
+// CHECK-NEXT:         %909 = arith.muli %908, %7 : index
+// CHECK-NEXT:         %910 = arith.addi %904, %9 : index
+// CHECK-NEXT:         %911 = arith.muli %910, %7 : index
+// CHECK-NEXT:         %912 = arith.addi %904, %10 : index
+// CHECK-NEXT:         %913 = arith.muli %912, %7 : index
+// CHECK-NEXT:         %914 = arith.addi %904, %10 : index
+// CHECK-NEXT:         %915 = arith.addi %914, %8 : index
+// CHECK-NEXT:         %916 = arith.muli %915, %7 : index
+// CHECK-NEXT:         %917 = arith.addi %904, %10 : index
+// CHECK-NEXT:         %918 = arith.addi %917, %4 : index
+// CHECK-NEXT:         %919 = arith.muli %918, %7 : index
+// CHECK-NEXT:         %920 = arith.addi %904, %10 : index
+// CHECK-NEXT:         %921 = arith.addi %920, %9 : index
+// CHECK-NEXT:         %922 = arith.muli %921, %7 : index
+// CHECK-NEXT:         %923 = arith.addi %904, %11 : index
+// CHECK-NEXT:         %924 = arith.muli %923, %7 : index
+// CHECK-NEXT:         %925 = arith.addi %904, %11 : index
+// CHECK-NEXT:         %926 = arith.addi %925, %8 : index
+// CHECK-NEXT:         %927 = arith.muli %926, %7 : index
+// CHECK-NEXT:         %928 = arith.addi %904, %11 : index
+// CHECK-NEXT:         %929 = arith.addi %928, %4 : index
+// CHECK-NEXT:         %930 = arith.muli %929, %7 : index
+// CHECK-NEXT:         %931 = arith.addi %904, %11 : index
+// CHECK-NEXT:         %932 = arith.addi %931, %9 : index
+// CHECK-NEXT:         %933 = arith.muli %932, %7 : index
+// CHECK-NEXT:         %934 = arith.addi %904, %12 : index
+// CHECK-NEXT:         %935 = arith.muli %934, %7 : index
+// CHECK-NEXT:         %936 = arith.addi %904, %12 : index
+// CHECK-NEXT:         %937 = arith.addi %936, %8 : index
+// CHECK-NEXT:         %938 = arith.muli %937, %7 : index
+// CHECK-NEXT:         %939 = arith.addi %904, %12 : index
+// CHECK-NEXT:         %940 = arith.addi %939, %4 : index
+// CHECK-NEXT:         %941 = arith.muli %940, %7 : index
+// CHECK-NEXT:         %942 = arith.addi %904, %12 : index
+// CHECK-NEXT:         %943 = arith.addi %942, %9 : index
+// CHECK-NEXT:         %944 = arith.muli %943, %7 : index
+// CHECK-NEXT:         %945 = arith.muli %878, %62 : index
+// CHECK-NEXT:         %946 = arith.addi %104, %945 : index
+// CHECK-NEXT:         kernel.if %900 {
+// CHECK-NEXT:           %947 = kernel.load %sums[%946] : vector<4xf32>
+// CHECK-NEXT:           %948 = arith.addi %946, %66 : index
+// CHECK-NEXT:           %949 = kernel.load %sums[%948] : vector<4xf32>
+// CHECK-NEXT:           %950 = arith.addi %946, %67 : index
+// CHECK-NEXT:           %951 = kernel.load %sums[%950] : vector<4xf32>
+// CHECK-NEXT:           %952 = arith.addi %946, %68 : index
+// CHECK-NEXT:           %953 = kernel.load %sums[%952] : vector<4xf32>
+// CHECK-NEXT:           %954 = arith.addi %946, %69 : index
+// CHECK-NEXT:           %955 = kernel.load %sums[%954] : vector<4xf32>
+// CHECK-NEXT:           %956 = arith.addi %946, %70 : index
+// CHECK-NEXT:           %957 = kernel.load %sums[%956] : vector<4xf32>
+// CHECK-NEXT:           %958 = arith.addf %949, %951 : vector<4xf32>
+// CHECK-NEXT:           %959 = arith.subf %949, %951 : vector<4xf32>
+// CHECK-NEXT:           %960 = arith.addf %953, %955 : vector<4xf32>
+// CHECK-NEXT:           %961 = arith.subf %953, %955 : vector<4xf32>
+// CHECK-NEXT:           %962 = arith.addf %958, %960 : vector<4xf32>
+// CHECK-NEXT:           %963 = arith.addf %947, %962 : vector<4xf32>
+// CHECK-NEXT:           %964 = arith.mulf %22, %961 : vector<4xf32>
+// CHECK-NEXT:           %965 = math.fma %19, %959, %964 : vector<4xf32>
+// CHECK-NEXT:           %966 = arith.mulf %71, %960 : vector<4xf32>
+// CHECK-NEXT:           %967 = math.fma %72, %958, %966 : vector<4xf32>
+// CHECK-NEXT:           %968 = math.fma %73, %961, %957 : vector<4xf32>
+// CHECK-NEXT:           %969 = math.fma %74, %959, %968 : vector<4xf32>
+// CHECK-NEXT:           %970 = arith.addi %946, %60 : index
+// CHECK-NEXT:           %971 = kernel.load %sums[%970] : vector<4xf32>
+// CHECK-NEXT:           %972 = arith.addi %946, %36 : index
+// CHECK-NEXT:           %973 = kernel.load %sums[%972] : vector<4xf32>
+// CHECK-NEXT:           %974 = arith.addi %946, %75 : index
+// CHECK-NEXT:           %975 = kernel.load %sums[%974] : vector<4xf32>
+// CHECK-NEXT:           %976 = arith.addi %946, %76 : index
+// CHECK-NEXT:           %977 = kernel.load %sums[%976] : vector<4xf32>
+// CHECK-NEXT:           %978 = arith.addi %946, %77 : index
+// CHECK-NEXT:           %979 = kernel.load %sums[%978] : vector<4xf32>
+// CHECK-NEXT:           %980 = arith.addi %946, %78 : index
+// CHECK-NEXT:           %981 = kernel.load %sums[%980] : vector<4xf32>
+// CHECK-NEXT:           %982 = arith.addf %973, %975 : vector<4xf32>
+// CHECK-NEXT:           %983 = arith.subf %973, %975 : vector<4xf32>
+// CHECK-NEXT:           %984 = arith.addf %977, %979 : vector<4xf32>
+// CHECK-NEXT:           %985 = arith.subf %977, %979 : vector<4xf32>
+// CHECK-NEXT:           %986 = arith.addf %982, %984 : vector<4xf32>
+// CHECK-NEXT:           %987 = arith.addf %971, %986 : vector<4xf32>
+// CHECK-NEXT:           %988 = arith.mulf %22, %985 : vector<4xf32>
+// CHECK-NEXT:           %989 = math.fma %19, %983, %988 : vector<4xf32>
+// CHECK-NEXT:           %990 = arith.mulf %71, %984 : vector<4xf32>
+// CHECK-NEXT:           %991 = math.fma %72, %982, %990 : vector<4xf32>
+// CHECK-NEXT:           %992 = math.fma %73, %985, %981 : vector<4xf32>
+// CHECK-NEXT:           %993 = math.fma %74, %983, %992 : vector<4xf32>
+// CHECK-NEXT:           %994 = arith.addi %946, %79 : index
+// CHECK-NEXT:           %995 = kernel.load %sums[%994] : vector<4xf32>
+// CHECK-NEXT:           %996 = arith.addi %946, %80 : index
+// CHECK-NEXT:           %997 = kernel.load %sums[%996] : vector<4xf32>
+// CHECK-NEXT:           %998 = arith.addi %946, %49 : index
+// CHECK-NEXT:           %999 = kernel.load %sums[%998] : vector<4xf32>
+// CHECK-NEXT:           %1000 = arith.addi %946, %81 : index
+// CHECK-NEXT:           %1001 = kernel.load %sums[%1000] : vector<4xf32>
+// CHECK-NEXT:           %1002 = arith.addi %946, %82 : index
+// CHECK-NEXT:           %1003 = kernel.load %sums[%1002] : vector<4xf32>
+// CHECK-NEXT:           %1004 = arith.addi %946, %83 : index
+// CHECK-NEXT:           %1005 = kernel.load %sums[%1004] : vector<4xf32>
+// CHECK-NEXT:           %1006 = arith.addf %997, %999 : vector<4xf32>
+// CHECK-NEXT:           %1007 = arith.subf %997, %999 : vector<4xf32>
+// CHECK-NEXT:           %1008 = arith.addf %1001, %1003 : vector<4xf32>
+// CHECK-NEXT:           %1009 = arith.subf %1001, %1003 : vector<4xf32>
+// CHECK-NEXT:           %1010 = arith.addf %1006, %1008 : vector<4xf32>
+// CHECK-NEXT:           %1011 = arith.addf %995, %1010 : vector<4xf32>
+// CHECK-NEXT:           %1012 = arith.mulf %22, %1009 : vector<4xf32>
+// CHECK-NEXT:           %1013 = math.fma %19, %1007, %1012 : vector<4xf32>
+// CHECK-NEXT:           %1014 = arith.mulf %71, %1008 : vector<4xf32>
+// CHECK-NEXT:           %1015 = math.fma %72, %1006, %1014 : vector<4xf32>
+// CHECK-NEXT:           %1016 = math.fma %73, %1009, %1005 : vector<4xf32>
+// CHECK-NEXT:           %1017 = math.fma %74, %1007, %1016 : vector<4xf32>
+// CHECK-NEXT:           %1018 = arith.addi %946, %84 : index
+// CHECK-NEXT:           %1019 = kernel.load %sums[%1018] : vector<4xf32>
+// CHECK-NEXT:           %1020 = arith.addi %946, %85 : index
+// CHECK-NEXT:           %1021 = kernel.load %sums[%1020] : vector<4xf32>
+// CHECK-NEXT:           %1022 = arith.addi %946, %86 : index
+// CHECK-NEXT:           %1023 = kernel.load %sums[%1022] : vector<4xf32>
+// CHECK-NEXT:           %1024 = arith.addi %946, %87 : index
+// CHECK-NEXT:           %1025 = kernel.load %sums[%1024] : vector<4xf32>
+// CHECK-NEXT:           %1026 = arith.addi %946, %88 : index
+// CHECK-NEXT:           %1027 = kernel.load %sums[%1026] : vector<4xf32>
+// CHECK-NEXT:           %1028 = arith.addi %946, %89 : index
+// CHECK-NEXT:           %1029 = kernel.load %sums[%1028] : vector<4xf32>
+// CHECK-NEXT:           %1030 = arith.addf %1021, %1023 : vector<4xf32>
+// CHECK-NEXT:           %1031 = arith.subf %1021, %1023 : vector<4xf32>
+// CHECK-NEXT:           %1032 = arith.addf %1025, %1027 : vector<4xf32>
+// CHECK-NEXT:           %1033 = arith.subf %1025, %1027 : vector<4xf32>
+// CHECK-NEXT:           %1034 = arith.addf %1030, %1032 : vector<4xf32>
+// CHECK-NEXT:           %1035 = arith.addf %1019, %1034 : vector<4xf32>
+// CHECK-NEXT:           %1036 = arith.mulf %22, %1033 : vector<4xf32>
+// CHECK-NEXT:           %1037 = math.fma %19, %1031, %1036 : vector<4xf32>
+// CHECK-NEXT:           %1038 = arith.mulf %71, %1032 : vector<4xf32>
+// CHECK-NEXT:           %1039 = math.fma %72, %1030, %1038 : vector<4xf32>
+// CHECK-NEXT:           %1040 = math.fma %73, %1033, %1029 : vector<4xf32>
+// CHECK-NEXT:           %1041 = math.fma %74, %1031, %1040 : vector<4xf32>
+// CHECK-NEXT:           %1042 = arith.addi %946, %90 : index
+// CHECK-NEXT:           %1043 = kernel.load %sums[%1042] : vector<4xf32>
+// CHECK-NEXT:           %1044 = arith.addi %946, %91 : index
+// CHECK-NEXT:           %1045 = kernel.load %sums[%1044] : vector<4xf32>
+// CHECK-NEXT:           %1046 = arith.addi %946, %92 : index
+// CHECK-NEXT:           %1047 = kernel.load %sums[%1046] : vector<4xf32>
+// CHECK-NEXT:           %1048 = arith.addi %946, %93 : index
+// CHECK-NEXT:           %1049 = kernel.load %sums[%1048] : vector<4xf32>
+// CHECK-NEXT:           %1050 = arith.addi %946, %94 : index
+// CHECK-NEXT:           %1051 = kernel.load %sums[%1050] : vector<4xf32>
+// CHECK-NEXT:           %1052 = arith.addi %946, %95 : index
+// CHECK-NEXT:           %1053 = kernel.load %sums[%1052] : vector<4xf32>
+// CHECK-NEXT:           %1054 = arith.addf %1045, %1047 : vector<4xf32>
+// CHECK-NEXT:           %1055 = arith.subf %1045, %1047 : vector<4xf32>
+// CHECK-NEXT:           %1056 = arith.addf %1049, %1051 : vector<4xf32>
+// CHECK-NEXT:           %1057 = arith.subf %1049, %1051 : vector<4xf32>
+// CHECK-NEXT:           %1058 = arith.addf %1054, %1056 : vector<4xf32>
+// CHECK-NEXT:           %1059 = arith.addf %1043, %1058 : vector<4xf32>
+// CHECK-NEXT:           %1060 = arith.mulf %22, %1057 : vector<4xf32>
+// CHECK-NEXT:           %1061 = math.fma %19, %1055, %1060 : vector<4xf32>
+// CHECK-NEXT:           %1062 = arith.mulf %71, %1056 : vector<4xf32>
+// CHECK-NEXT:           %1063 = math.fma %72, %1054, %1062 : vector<4xf32>
+// CHECK-NEXT:           %1064 = math.fma %73, %1057, %1053 : vector<4xf32>
+// CHECK-NEXT:           %1065 = math.fma %74, %1055, %1064 : vector<4xf32>
+// CHECK-NEXT:           %1066 = arith.addi %946, %96 : index
+// CHECK-NEXT:           %1067 = kernel.load %sums[%1066] : vector<4xf32>
+// CHECK-NEXT:           %1068 = arith.addi %946, %97 : index
+// CHECK-NEXT:           %1069 = kernel.load %sums[%1068] : vector<4xf32>
+// CHECK-NEXT:           %1070 = arith.addi %946, %98 : index
+// CHECK-NEXT:           %1071 = kernel.load %sums[%1070] : vector<4xf32>
+// CHECK-NEXT:           %1072 = arith.addi %946, %99 : index
+// CHECK-NEXT:           %1073 = kernel.load %sums[%1072] : vector<4xf32>
+// CHECK-NEXT:           %1074 = arith.addi %946, %100 : index
+// CHECK-NEXT:           %1075 = kernel.load %sums[%1074] : vector<4xf32>
+// CHECK-NEXT:           %1076 = arith.addi %946, %101 : index
+// CHECK-NEXT:           %1077 = kernel.load %sums[%1076] : vector<4xf32>
+// CHECK-NEXT:           %1078 = arith.addf %1069, %1071 : vector<4xf32>
+// CHECK-NEXT:           %1079 = arith.subf %1069, %1071 : vector<4xf32>
+// CHECK-NEXT:           %1080 = arith.addf %1073, %1075 : vector<4xf32>
+// CHECK-NEXT:           %1081 = arith.subf %1073, %1075 : vector<4xf32>
+// CHECK-NEXT:           %1082 = arith.addf %1078, %1080 : vector<4xf32>
+// CHECK-NEXT:           %1083 = arith.addf %1067, %1082 : vector<4xf32>
+// CHECK-NEXT:           %1084 = arith.mulf %22, %1081 : vector<4xf32>
+// CHECK-NEXT:           %1085 = math.fma %19, %1079, %1084 : vector<4xf32>
+// CHECK-NEXT:           %1086 = arith.mulf %71, %1080 : vector<4xf32>
+// CHECK-NEXT:           %1087 = math.fma %72, %1078, %1086 : vector<4xf32>
+// CHECK-NEXT:           %1088 = math.fma %73, %1081, %1077 : vector<4xf32>
+// CHECK-NEXT:           %1089 = math.fma %74, %1079, %1088 : vector<4xf32>
+// CHECK-NEXT:           %1090 = arith.addf %987, %1011 : vector<4xf32>
+// CHECK-NEXT:           %1091 = arith.subf %987, %1011 : vector<4xf32>
+// CHECK-NEXT:           %1092 = arith.addf %1035, %1059 : vector<4xf32>
+// CHECK-NEXT:           %1093 = arith.subf %1035, %1059 : vector<4xf32>
+// CHECK-NEXT:           %1094 = arith.addf %1090, %1092 : vector<4xf32>
+// CHECK-NEXT:           %1095 = arith.addf %963, %1094 : vector<4xf32>
+// CHECK-NEXT:           %1096 = arith.mulf %22, %1093 : vector<4xf32>
+// CHECK-NEXT:           %1097 = math.fma %19, %1091, %1096 : vector<4xf32>
+// CHECK-NEXT:           %1098 = arith.mulf %71, %1092 : vector<4xf32>
+// CHECK-NEXT:           %1099 = math.fma %72, %1090, %1098 : vector<4xf32>
+// CHECK-NEXT:           %1100 = math.fma %73, %1093, %1083 : vector<4xf32>
+// CHECK-NEXT:           %1101 = math.fma %74, %1091, %1100 : vector<4xf32>
+// CHECK-NEXT:           %1102 = arith.addf %989, %1013 : vector<4xf32>
+// CHECK-NEXT:           %1103 = arith.subf %989, %1013 : vector<4xf32>
+// CHECK-NEXT:           %1104 = arith.addf %1037, %1061 : vector<4xf32>
+// CHECK-NEXT:           %1105 = arith.subf %1037, %1061 : vector<4xf32>
+// CHECK-NEXT:           %1106 = arith.addf %1102, %1104 : vector<4xf32>
+// CHECK-NEXT:           %1107 = arith.addf %965, %1106 : vector<4xf32>
+// CHECK-NEXT:           %1108 = arith.mulf %22, %1105 : vector<4xf32>
+// CHECK-NEXT:           %1109 = math.fma %19, %1103, %1108 : vector<4xf32>
+// CHECK-NEXT:           %1110 = arith.mulf %71, %1104 : vector<4xf32>
+// CHECK-NEXT:           %1111 = math.fma %72, %1102, %1110 : vector<4xf32>
+// CHECK-NEXT:           %1112 = math.fma %73, %1105, %1085 : vector<4xf32>
+// CHECK-NEXT:           %1113 = math.fma %74, %1103, %1112 : vector<4xf32>
+// CHECK-NEXT:           %1114 = arith.addf %991, %1015 : vector<4xf32>
+// CHECK-NEXT:           %1115 = arith.subf %991, %1015 : vector<4xf32>
+// CHECK-NEXT:           %1116 = arith.addf %1039, %1063 : vector<4xf32>
+// CHECK-NEXT:           %1117 = arith.subf %1039, %1063 : vector<4xf32>
+// CHECK-NEXT:           %1118 = arith.addf %1114, %1116 : vector<4xf32>
+// CHECK-NEXT:           %1119 = arith.addf %967, %1118 : vector<4xf32>
+// CHECK-NEXT:           %1120 = arith.mulf %22, %1117 : vector<4xf32>
+// CHECK-NEXT:           %1121 = math.fma %19, %1115, %1120 : vector<4xf32>
+// CHECK-NEXT:           %1122 = arith.mulf %71, %1116 : vector<4xf32>
+// CHECK-NEXT:           %1123 = math.fma %72, %1114, %1122 : vector<4xf32>
+// CHECK-NEXT:           %1124 = math.fma %73, %1117, %1087 : vector<4xf32>
+// CHECK-NEXT:           %1125 = math.fma %74, %1115, %1124 : vector<4xf32>
+// CHECK-NEXT:           %1126 = arith.addf %993, %1017 : vector<4xf32>
+// CHECK-NEXT:           %1127 = arith.subf %993, %1017 : vector<4xf32>
+// CHECK-NEXT:           %1128 = arith.addf %1041, %1065 : vector<4xf32>
+// CHECK-NEXT:           %1129 = arith.subf %1041, %1065 : vector<4xf32>
+// CHECK-NEXT:           %1130 = arith.addf %1126, %1128 : vector<4xf32>
+// CHECK-NEXT:           %1131 = arith.addf %969, %1130 : vector<4xf32>
+// CHECK-NEXT:           %1132 = arith.mulf %22, %1129 : vector<4xf32>
+// CHECK-NEXT:           %1133 = math.fma %19, %1127, %1132 : vector<4xf32>
+// CHECK-NEXT:           %1134 = arith.mulf %71, %1128 : vector<4xf32>
+// CHECK-NEXT:           %1135 = math.fma %72, %1126, %1134 : vector<4xf32>
+// CHECK-NEXT:           %1136 = math.fma %73, %1129, %1089 : vector<4xf32>
+// CHECK-NEXT:           %1137 = math.fma %74, %1127, %1136 : vector<4xf32>
+// CHECK-NEXT:           %1138 = kernel.load %bias[%6] : vector<4xf32>
+// CHECK-NEXT:           %1139 = arith.addf %1095, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1140 = arith.maximumf %1139, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1140, %result[%905] : vector<4xf32>
+// CHECK-NEXT:           %1141 = arith.addf %1097, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1142 = arith.maximumf %1141, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1142, %result[%907] : vector<4xf32>
+// CHECK-NEXT:           %1143 = arith.addf %1099, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1144 = arith.maximumf %1143, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1144, %result[%909] : vector<4xf32>
+// CHECK-NEXT:           %1145 = arith.addf %1101, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1146 = arith.maximumf %1145, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1146, %result[%911] : vector<4xf32>
+// CHECK-NEXT:           %1147 = arith.addf %1107, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1148 = arith.maximumf %1147, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1148, %result[%913] : vector<4xf32>
+// CHECK-NEXT:           %1149 = arith.addf %1109, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1150 = arith.maximumf %1149, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1150, %result[%916] : vector<4xf32>
+// CHECK-NEXT:           %1151 = arith.addf %1111, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1152 = arith.maximumf %1151, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1152, %result[%919] : vector<4xf32>
+// CHECK-NEXT:           %1153 = arith.addf %1113, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1154 = arith.maximumf %1153, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1154, %result[%922] : vector<4xf32>
+// CHECK-NEXT:           %1155 = arith.addf %1119, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1156 = arith.maximumf %1155, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1156, %result[%924] : vector<4xf32>
+// CHECK-NEXT:           %1157 = arith.addf %1121, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1158 = arith.maximumf %1157, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1158, %result[%927] : vector<4xf32>
+// CHECK-NEXT:           %1159 = arith.addf %1123, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1160 = arith.maximumf %1159, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1160, %result[%930] : vector<4xf32>
+// CHECK-NEXT:           %1161 = arith.addf %1125, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1162 = arith.maximumf %1161, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1162, %result[%933] : vector<4xf32>
+// CHECK-NEXT:           %1163 = arith.addf %1131, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1164 = arith.maximumf %1163, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1164, %result[%935] : vector<4xf32>
+// CHECK-NEXT:           %1165 = arith.addf %1133, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1166 = arith.maximumf %1165, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1166, %result[%938] : vector<4xf32>
+// CHECK-NEXT:           %1167 = arith.addf %1135, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1168 = arith.maximumf %1167, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1168, %result[%941] : vector<4xf32>
+// CHECK-NEXT:           %1169 = arith.addf %1137, %1138 : vector<4xf32>
+// CHECK-NEXT:           %1170 = arith.maximumf %1169, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1170, %result[%944] : vector<4xf32>
+// CHECK-NEXT:           %1171 = arith.cmpi slt, %15, %102 : vector<4xi32>
+// CHECK-NEXT:           %1172 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1173 = kernel.load %sums[%1172] : vector<4xf32>
+// CHECK-NEXT:           %1174 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1175 = arith.addi %1174, %66 : index
+// CHECK-NEXT:           %1176 = kernel.load %sums[%1175] : vector<4xf32>
+// CHECK-NEXT:           %1177 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1178 = arith.addi %1177, %67 : index
+// CHECK-NEXT:           %1179 = kernel.load %sums[%1178] : vector<4xf32>
+// CHECK-NEXT:           %1180 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1181 = arith.addi %1180, %68 : index
+// CHECK-NEXT:           %1182 = kernel.load %sums[%1181] : vector<4xf32>
+// CHECK-NEXT:           %1183 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1184 = arith.addi %1183, %69 : index
+// CHECK-NEXT:           %1185 = kernel.load %sums[%1184] : vector<4xf32>
+// CHECK-NEXT:           %1186 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1187 = arith.addi %1186, %70 : index
+// CHECK-NEXT:           %1188 = kernel.load %sums[%1187] : vector<4xf32>
+// CHECK-NEXT:           %1189 = arith.addf %1176, %1179 : vector<4xf32>
+// CHECK-NEXT:           %1190 = arith.subf %1176, %1179 : vector<4xf32>
+// CHECK-NEXT:           %1191 = arith.addf %1182, %1185 : vector<4xf32>
+// CHECK-NEXT:           %1192 = arith.subf %1182, %1185 : vector<4xf32>
+// CHECK-NEXT:           %1193 = arith.addf %1189, %1191 : vector<4xf32>
+// CHECK-NEXT:           %1194 = arith.addf %1173, %1193 : vector<4xf32>
+// CHECK-NEXT:           %1195 = arith.mulf %22, %1192 : vector<4xf32>
+// CHECK-NEXT:           %1196 = math.fma %19, %1190, %1195 : vector<4xf32>
+// CHECK-NEXT:           %1197 = arith.mulf %71, %1191 : vector<4xf32>
+// CHECK-NEXT:           %1198 = math.fma %72, %1189, %1197 : vector<4xf32>
+// CHECK-NEXT:           %1199 = math.fma %73, %1192, %1188 : vector<4xf32>
+// CHECK-NEXT:           %1200 = math.fma %74, %1190, %1199 : vector<4xf32>
+// CHECK-NEXT:           %1201 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1202 = arith.addi %1201, %60 : index
+// CHECK-NEXT:           %1203 = kernel.load %sums[%1202] : vector<4xf32>
+// CHECK-NEXT:           %1204 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1205 = arith.addi %1204, %36 : index
+// CHECK-NEXT:           %1206 = kernel.load %sums[%1205] : vector<4xf32>
+// CHECK-NEXT:           %1207 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1208 = arith.addi %1207, %75 : index
+// CHECK-NEXT:           %1209 = kernel.load %sums[%1208] : vector<4xf32>
+// CHECK-NEXT:           %1210 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1211 = arith.addi %1210, %76 : index
+// CHECK-NEXT:           %1212 = kernel.load %sums[%1211] : vector<4xf32>
+// CHECK-NEXT:           %1213 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1214 = arith.addi %1213, %77 : index
+// CHECK-NEXT:           %1215 = kernel.load %sums[%1214] : vector<4xf32>
+// CHECK-NEXT:           %1216 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1217 = arith.addi %1216, %78 : index
+// CHECK-NEXT:           %1218 = kernel.load %sums[%1217] : vector<4xf32>
+// CHECK-NEXT:           %1219 = arith.addf %1206, %1209 : vector<4xf32>
+// CHECK-NEXT:           %1220 = arith.subf %1206, %1209 : vector<4xf32>
+// CHECK-NEXT:           %1221 = arith.addf %1212, %1215 : vector<4xf32>
+// CHECK-NEXT:           %1222 = arith.subf %1212, %1215 : vector<4xf32>
+// CHECK-NEXT:           %1223 = arith.addf %1219, %1221 : vector<4xf32>
+// CHECK-NEXT:           %1224 = arith.addf %1203, %1223 : vector<4xf32>
+// CHECK-NEXT:           %1225 = arith.mulf %22, %1222 : vector<4xf32>
+// CHECK-NEXT:           %1226 = math.fma %19, %1220, %1225 : vector<4xf32>
+// CHECK-NEXT:           %1227 = arith.mulf %71, %1221 : vector<4xf32>
+// CHECK-NEXT:           %1228 = math.fma %72, %1219, %1227 : vector<4xf32>
+// CHECK-NEXT:           %1229 = math.fma %73, %1222, %1218 : vector<4xf32>
+// CHECK-NEXT:           %1230 = math.fma %74, %1220, %1229 : vector<4xf32>
+// CHECK-NEXT:           %1231 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1232 = arith.addi %1231, %79 : index
+// CHECK-NEXT:           %1233 = kernel.load %sums[%1232] : vector<4xf32>
+// CHECK-NEXT:           %1234 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1235 = arith.addi %1234, %80 : index
+// CHECK-NEXT:           %1236 = kernel.load %sums[%1235] : vector<4xf32>
+// CHECK-NEXT:           %1237 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1238 = arith.addi %1237, %49 : index
+// CHECK-NEXT:           %1239 = kernel.load %sums[%1238] : vector<4xf32>
+// CHECK-NEXT:           %1240 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1241 = arith.addi %1240, %81 : index
+// CHECK-NEXT:           %1242 = kernel.load %sums[%1241] : vector<4xf32>
+// CHECK-NEXT:           %1243 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1244 = arith.addi %1243, %82 : index
+// CHECK-NEXT:           %1245 = kernel.load %sums[%1244] : vector<4xf32>
+// CHECK-NEXT:           %1246 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1247 = arith.addi %1246, %83 : index
+// CHECK-NEXT:           %1248 = kernel.load %sums[%1247] : vector<4xf32>
+// CHECK-NEXT:           %1249 = arith.addf %1236, %1239 : vector<4xf32>
+// CHECK-NEXT:           %1250 = arith.subf %1236, %1239 : vector<4xf32>
+// CHECK-NEXT:           %1251 = arith.addf %1242, %1245 : vector<4xf32>
+// CHECK-NEXT:           %1252 = arith.subf %1242, %1245 : vector<4xf32>
+// CHECK-NEXT:           %1253 = arith.addf %1249, %1251 : vector<4xf32>
+// CHECK-NEXT:           %1254 = arith.addf %1233, %1253 : vector<4xf32>
+// CHECK-NEXT:           %1255 = arith.mulf %22, %1252 : vector<4xf32>
+// CHECK-NEXT:           %1256 = math.fma %19, %1250, %1255 : vector<4xf32>
+// CHECK-NEXT:           %1257 = arith.mulf %71, %1251 : vector<4xf32>
+// CHECK-NEXT:           %1258 = math.fma %72, %1249, %1257 : vector<4xf32>
+// CHECK-NEXT:           %1259 = math.fma %73, %1252, %1248 : vector<4xf32>
+// CHECK-NEXT:           %1260 = math.fma %74, %1250, %1259 : vector<4xf32>
+// CHECK-NEXT:           %1261 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1262 = arith.addi %1261, %84 : index
+// CHECK-NEXT:           %1263 = kernel.load %sums[%1262] : vector<4xf32>
+// CHECK-NEXT:           %1264 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1265 = arith.addi %1264, %85 : index
+// CHECK-NEXT:           %1266 = kernel.load %sums[%1265] : vector<4xf32>
+// CHECK-NEXT:           %1267 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1268 = arith.addi %1267, %86 : index
+// CHECK-NEXT:           %1269 = kernel.load %sums[%1268] : vector<4xf32>
+// CHECK-NEXT:           %1270 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1271 = arith.addi %1270, %87 : index
+// CHECK-NEXT:           %1272 = kernel.load %sums[%1271] : vector<4xf32>
+// CHECK-NEXT:           %1273 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1274 = arith.addi %1273, %88 : index
+// CHECK-NEXT:           %1275 = kernel.load %sums[%1274] : vector<4xf32>
+// CHECK-NEXT:           %1276 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1277 = arith.addi %1276, %89 : index
+// CHECK-NEXT:           %1278 = kernel.load %sums[%1277] : vector<4xf32>
+// CHECK-NEXT:           %1279 = arith.addf %1266, %1269 : vector<4xf32>
+// CHECK-NEXT:           %1280 = arith.subf %1266, %1269 : vector<4xf32>
+// CHECK-NEXT:           %1281 = arith.addf %1272, %1275 : vector<4xf32>
+// CHECK-NEXT:           %1282 = arith.subf %1272, %1275 : vector<4xf32>
+// CHECK-NEXT:           %1283 = arith.addf %1279, %1281 : vector<4xf32>
+// CHECK-NEXT:           %1284 = arith.addf %1263, %1283 : vector<4xf32>
+// CHECK-NEXT:           %1285 = arith.mulf %22, %1282 : vector<4xf32>
+// CHECK-NEXT:           %1286 = math.fma %19, %1280, %1285 : vector<4xf32>
+// CHECK-NEXT:           %1287 = arith.mulf %71, %1281 : vector<4xf32>
+// CHECK-NEXT:           %1288 = math.fma %72, %1279, %1287 : vector<4xf32>
+// CHECK-NEXT:           %1289 = math.fma %73, %1282, %1278 : vector<4xf32>
+// CHECK-NEXT:           %1290 = math.fma %74, %1280, %1289 : vector<4xf32>
+// CHECK-NEXT:           %1291 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1292 = arith.addi %1291, %90 : index
+// CHECK-NEXT:           %1293 = kernel.load %sums[%1292] : vector<4xf32>
+// CHECK-NEXT:           %1294 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1295 = arith.addi %1294, %91 : index
+// CHECK-NEXT:           %1296 = kernel.load %sums[%1295] : vector<4xf32>
+// CHECK-NEXT:           %1297 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1298 = arith.addi %1297, %92 : index
+// CHECK-NEXT:           %1299 = kernel.load %sums[%1298] : vector<4xf32>
+// CHECK-NEXT:           %1300 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1301 = arith.addi %1300, %93 : index
+// CHECK-NEXT:           %1302 = kernel.load %sums[%1301] : vector<4xf32>
+// CHECK-NEXT:           %1303 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1304 = arith.addi %1303, %94 : index
+// CHECK-NEXT:           %1305 = kernel.load %sums[%1304] : vector<4xf32>
+// CHECK-NEXT:           %1306 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1307 = arith.addi %1306, %95 : index
+// CHECK-NEXT:           %1308 = kernel.load %sums[%1307] : vector<4xf32>
+// CHECK-NEXT:           %1309 = arith.addf %1296, %1299 : vector<4xf32>
+// CHECK-NEXT:           %1310 = arith.subf %1296, %1299 : vector<4xf32>
+// CHECK-NEXT:           %1311 = arith.addf %1302, %1305 : vector<4xf32>
+// CHECK-NEXT:           %1312 = arith.subf %1302, %1305 : vector<4xf32>
+// CHECK-NEXT:           %1313 = arith.addf %1309, %1311 : vector<4xf32>
+// CHECK-NEXT:           %1314 = arith.addf %1293, %1313 : vector<4xf32>
+// CHECK-NEXT:           %1315 = arith.mulf %22, %1312 : vector<4xf32>
+// CHECK-NEXT:           %1316 = math.fma %19, %1310, %1315 : vector<4xf32>
+// CHECK-NEXT:           %1317 = arith.mulf %71, %1311 : vector<4xf32>
+// CHECK-NEXT:           %1318 = math.fma %72, %1309, %1317 : vector<4xf32>
+// CHECK-NEXT:           %1319 = math.fma %73, %1312, %1308 : vector<4xf32>
+// CHECK-NEXT:           %1320 = math.fma %74, %1310, %1319 : vector<4xf32>
+// CHECK-NEXT:           %1321 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1322 = arith.addi %1321, %96 : index
+// CHECK-NEXT:           %1323 = kernel.load %sums[%1322] : vector<4xf32>
+// CHECK-NEXT:           %1324 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1325 = arith.addi %1324, %97 : index
+// CHECK-NEXT:           %1326 = kernel.load %sums[%1325] : vector<4xf32>
+// CHECK-NEXT:           %1327 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1328 = arith.addi %1327, %98 : index
+// CHECK-NEXT:           %1329 = kernel.load %sums[%1328] : vector<4xf32>
+// CHECK-NEXT:           %1330 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1331 = arith.addi %1330, %99 : index
+// CHECK-NEXT:           %1332 = kernel.load %sums[%1331] : vector<4xf32>
+// CHECK-NEXT:           %1333 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1334 = arith.addi %1333, %100 : index
+// CHECK-NEXT:           %1335 = kernel.load %sums[%1334] : vector<4xf32>
+// CHECK-NEXT:           %1336 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1337 = arith.addi %1336, %101 : index
+// CHECK-NEXT:           %1338 = kernel.load %sums[%1337] : vector<4xf32>
+// CHECK-NEXT:           %1339 = arith.addf %1326, %1329 : vector<4xf32>
+// CHECK-NEXT:           %1340 = arith.subf %1326, %1329 : vector<4xf32>
+// CHECK-NEXT:           %1341 = arith.addf %1332, %1335 : vector<4xf32>
+// CHECK-NEXT:           %1342 = arith.subf %1332, %1335 : vector<4xf32>
+// CHECK-NEXT:           %1343 = arith.addf %1339, %1341 : vector<4xf32>
+// CHECK-NEXT:           %1344 = arith.addf %1323, %1343 : vector<4xf32>
+// CHECK-NEXT:           %1345 = arith.mulf %22, %1342 : vector<4xf32>
+// CHECK-NEXT:           %1346 = math.fma %19, %1340, %1345 : vector<4xf32>
+// CHECK-NEXT:           %1347 = arith.mulf %71, %1341 : vector<4xf32>
+// CHECK-NEXT:           %1348 = math.fma %72, %1339, %1347 : vector<4xf32>
+// CHECK-NEXT:           %1349 = math.fma %73, %1342, %1338 : vector<4xf32>
+// CHECK-NEXT:           %1350 = math.fma %74, %1340, %1349 : vector<4xf32>
+// CHECK-NEXT:           %1351 = arith.addf %1224, %1254 : vector<4xf32>
+// CHECK-NEXT:           %1352 = arith.subf %1224, %1254 : vector<4xf32>
+// CHECK-NEXT:           %1353 = arith.addf %1284, %1314 : vector<4xf32>
+// CHECK-NEXT:           %1354 = arith.subf %1284, %1314 : vector<4xf32>
+// CHECK-NEXT:           %1355 = arith.addf %1351, %1353 : vector<4xf32>
+// CHECK-NEXT:           %1356 = arith.addf %1194, %1355 : vector<4xf32>
+// CHECK-NEXT:           %1357 = arith.mulf %22, %1354 : vector<4xf32>
+// CHECK-NEXT:           %1358 = math.fma %19, %1352, %1357 : vector<4xf32>
+// CHECK-NEXT:           %1359 = arith.mulf %71, %1353 : vector<4xf32>
+// CHECK-NEXT:           %1360 = math.fma %72, %1351, %1359 : vector<4xf32>
+// CHECK-NEXT:           %1361 = math.fma %73, %1354, %1344 : vector<4xf32>
+// CHECK-NEXT:           %1362 = math.fma %74, %1352, %1361 : vector<4xf32>
+// CHECK-NEXT:           %1363 = arith.addf %1226, %1256 : vector<4xf32>
+// CHECK-NEXT:           %1364 = arith.subf %1226, %1256 : vector<4xf32>
+// CHECK-NEXT:           %1365 = arith.addf %1286, %1316 : vector<4xf32>
+// CHECK-NEXT:           %1366 = arith.subf %1286, %1316 : vector<4xf32>
+// CHECK-NEXT:           %1367 = arith.addf %1363, %1365 : vector<4xf32>
+// CHECK-NEXT:           %1368 = arith.addf %1196, %1367 : vector<4xf32>
+// CHECK-NEXT:           %1369 = arith.mulf %22, %1366 : vector<4xf32>
+// CHECK-NEXT:           %1370 = math.fma %19, %1364, %1369 : vector<4xf32>
+// CHECK-NEXT:           %1371 = arith.mulf %71, %1365 : vector<4xf32>
+// CHECK-NEXT:           %1372 = math.fma %72, %1363, %1371 : vector<4xf32>
+// CHECK-NEXT:           %1373 = math.fma %73, %1366, %1346 : vector<4xf32>
+// CHECK-NEXT:           %1374 = math.fma %74, %1364, %1373 : vector<4xf32>
+// CHECK-NEXT:           %1375 = arith.addf %1228, %1258 : vector<4xf32>
+// CHECK-NEXT:           %1376 = arith.subf %1228, %1258 : vector<4xf32>
+// CHECK-NEXT:           %1377 = arith.addf %1288, %1318 : vector<4xf32>
+// CHECK-NEXT:           %1378 = arith.subf %1288, %1318 : vector<4xf32>
+// CHECK-NEXT:           %1379 = arith.addf %1375, %1377 : vector<4xf32>
+// CHECK-NEXT:           %1380 = arith.addf %1198, %1379 : vector<4xf32>
+// CHECK-NEXT:           %1381 = arith.mulf %22, %1378 : vector<4xf32>
+// CHECK-NEXT:           %1382 = math.fma %19, %1376, %1381 : vector<4xf32>
+// CHECK-NEXT:           %1383 = arith.mulf %71, %1377 : vector<4xf32>
+// CHECK-NEXT:           %1384 = math.fma %72, %1375, %1383 : vector<4xf32>
+// CHECK-NEXT:           %1385 = math.fma %73, %1378, %1348 : vector<4xf32>
+// CHECK-NEXT:           %1386 = math.fma %74, %1376, %1385 : vector<4xf32>
+// CHECK-NEXT:           %1387 = arith.addf %1230, %1260 : vector<4xf32>
+// CHECK-NEXT:           %1388 = arith.subf %1230, %1260 : vector<4xf32>
+// CHECK-NEXT:           %1389 = arith.addf %1290, %1320 : vector<4xf32>
+// CHECK-NEXT:           %1390 = arith.subf %1290, %1320 : vector<4xf32>
+// CHECK-NEXT:           %1391 = arith.addf %1387, %1389 : vector<4xf32>
+// CHECK-NEXT:           %1392 = arith.addf %1200, %1391 : vector<4xf32>
+// CHECK-NEXT:           %1393 = arith.mulf %22, %1390 : vector<4xf32>
+// CHECK-NEXT:           %1394 = math.fma %19, %1388, %1393 : vector<4xf32>
+// CHECK-NEXT:           %1395 = arith.mulf %71, %1389 : vector<4xf32>
+// CHECK-NEXT:           %1396 = math.fma %72, %1387, %1395 : vector<4xf32>
+// CHECK-NEXT:           %1397 = math.fma %73, %1390, %1350 : vector<4xf32>
+// CHECK-NEXT:           %1398 = math.fma %74, %1388, %1397 : vector<4xf32>
+// CHECK-NEXT:           %1399 = kernel.load %bias[%3] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1400 = arith.addi %905, %3 : index
+// CHECK-NEXT:           %1401 = arith.addf %1356, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1402 = arith.maximumf %1401, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1402, %result[%1400] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1403 = arith.addi %907, %3 : index
+// CHECK-NEXT:           %1404 = arith.addf %1358, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1405 = arith.maximumf %1404, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1405, %result[%1403] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1406 = arith.addi %909, %3 : index
+// CHECK-NEXT:           %1407 = arith.addf %1360, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1408 = arith.maximumf %1407, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1408, %result[%1406] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1409 = arith.addi %911, %3 : index
+// CHECK-NEXT:           %1410 = arith.addf %1362, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1411 = arith.maximumf %1410, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1411, %result[%1409] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1412 = arith.addi %913, %3 : index
+// CHECK-NEXT:           %1413 = arith.addf %1368, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1414 = arith.maximumf %1413, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1414, %result[%1412] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1415 = arith.addi %916, %3 : index
+// CHECK-NEXT:           %1416 = arith.addf %1370, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1417 = arith.maximumf %1416, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1417, %result[%1415] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1418 = arith.addi %919, %3 : index
+// CHECK-NEXT:           %1419 = arith.addf %1372, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1420 = arith.maximumf %1419, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1420, %result[%1418] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1421 = arith.addi %922, %3 : index
+// CHECK-NEXT:           %1422 = arith.addf %1374, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1423 = arith.maximumf %1422, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1423, %result[%1421] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1424 = arith.addi %924, %3 : index
+// CHECK-NEXT:           %1425 = arith.addf %1380, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1426 = arith.maximumf %1425, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1426, %result[%1424] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1427 = arith.addi %927, %3 : index
+// CHECK-NEXT:           %1428 = arith.addf %1382, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1429 = arith.maximumf %1428, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1429, %result[%1427] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1430 = arith.addi %930, %3 : index
+// CHECK-NEXT:           %1431 = arith.addf %1384, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1432 = arith.maximumf %1431, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1432, %result[%1430] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1433 = arith.addi %933, %3 : index
+// CHECK-NEXT:           %1434 = arith.addf %1386, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1435 = arith.maximumf %1434, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1435, %result[%1433] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1436 = arith.addi %935, %3 : index
+// CHECK-NEXT:           %1437 = arith.addf %1392, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1438 = arith.maximumf %1437, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1438, %result[%1436] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1439 = arith.addi %938, %3 : index
+// CHECK-NEXT:           %1440 = arith.addf %1394, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1441 = arith.maximumf %1440, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1441, %result[%1439] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1442 = arith.addi %941, %3 : index
+// CHECK-NEXT:           %1443 = arith.addf %1396, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1444 = arith.maximumf %1443, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1444, %result[%1442] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           %1445 = arith.addi %944, %3 : index
+// CHECK-NEXT:           %1446 = arith.addf %1398, %1399 : vector<4xf32>
+// CHECK-NEXT:           %1447 = arith.maximumf %1446, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1447, %result[%1445] (where %1171) : vector<4xf32>
+// CHECK-NEXT:           kernel.yield
+// CHECK-NEXT:         } else {
+// CHECK-NEXT:           %1448 = kernel.load %sums[%946] : vector<4xf32>
+// CHECK-NEXT:           %1449 = arith.addi %946, %66 : index
+// CHECK-NEXT:           %1450 = kernel.load %sums[%1449] : vector<4xf32>
+// CHECK-NEXT:           %1451 = arith.addi %946, %67 : index
+// CHECK-NEXT:           %1452 = kernel.load %sums[%1451] : vector<4xf32>
+// CHECK-NEXT:           %1453 = arith.addi %946, %68 : index
+// CHECK-NEXT:           %1454 = kernel.load %sums[%1453] : vector<4xf32>
+// CHECK-NEXT:           %1455 = arith.addi %946, %69 : index
+// CHECK-NEXT:           %1456 = kernel.load %sums[%1455] : vector<4xf32>
+// CHECK-NEXT:           %1457 = arith.addi %946, %70 : index
+// CHECK-NEXT:           %1458 = kernel.load %sums[%1457] : vector<4xf32>
+// CHECK-NEXT:           %1459 = arith.addf %1450, %1452 : vector<4xf32>
+// CHECK-NEXT:           %1460 = arith.subf %1450, %1452 : vector<4xf32>
+// CHECK-NEXT:           %1461 = arith.addf %1454, %1456 : vector<4xf32>
+// CHECK-NEXT:           %1462 = arith.subf %1454, %1456 : vector<4xf32>
+// CHECK-NEXT:           %1463 = arith.addf %1459, %1461 : vector<4xf32>
+// CHECK-NEXT:           %1464 = arith.addf %1448, %1463 : vector<4xf32>
+// CHECK-NEXT:           %1465 = arith.mulf %22, %1462 : vector<4xf32>
+// CHECK-NEXT:           %1466 = math.fma %19, %1460, %1465 : vector<4xf32>
+// CHECK-NEXT:           %1467 = arith.mulf %71, %1461 : vector<4xf32>
+// CHECK-NEXT:           %1468 = math.fma %72, %1459, %1467 : vector<4xf32>
+// CHECK-NEXT:           %1469 = math.fma %73, %1462, %1458 : vector<4xf32>
+// CHECK-NEXT:           %1470 = math.fma %74, %1460, %1469 : vector<4xf32>
+// CHECK-NEXT:           %1471 = arith.addi %946, %60 : index
+// CHECK-NEXT:           %1472 = kernel.load %sums[%1471] : vector<4xf32>
+// CHECK-NEXT:           %1473 = arith.addi %946, %36 : index
+// CHECK-NEXT:           %1474 = kernel.load %sums[%1473] : vector<4xf32>
+// CHECK-NEXT:           %1475 = arith.addi %946, %75 : index
+// CHECK-NEXT:           %1476 = kernel.load %sums[%1475] : vector<4xf32>
+// CHECK-NEXT:           %1477 = arith.addi %946, %76 : index
+// CHECK-NEXT:           %1478 = kernel.load %sums[%1477] : vector<4xf32>
+// CHECK-NEXT:           %1479 = arith.addi %946, %77 : index
+// CHECK-NEXT:           %1480 = kernel.load %sums[%1479] : vector<4xf32>
+// CHECK-NEXT:           %1481 = arith.addi %946, %78 : index
+// CHECK-NEXT:           %1482 = kernel.load %sums[%1481] : vector<4xf32>
+// CHECK-NEXT:           %1483 = arith.addf %1474, %1476 : vector<4xf32>
+// CHECK-NEXT:           %1484 = arith.subf %1474, %1476 : vector<4xf32>
+// CHECK-NEXT:           %1485 = arith.addf %1478, %1480 : vector<4xf32>
+// CHECK-NEXT:           %1486 = arith.subf %1478, %1480 : vector<4xf32>
+// CHECK-NEXT:           %1487 = arith.addf %1483, %1485 : vector<4xf32>
+// CHECK-NEXT:           %1488 = arith.addf %1472, %1487 : vector<4xf32>
+// CHECK-NEXT:           %1489 = arith.mulf %22, %1486 : vector<4xf32>
+// CHECK-NEXT:           %1490 = math.fma %19, %1484, %1489 : vector<4xf32>
+// CHECK-NEXT:           %1491 = arith.mulf %71, %1485 : vector<4xf32>
+// CHECK-NEXT:           %1492 = math.fma %72, %1483, %1491 : vector<4xf32>
+// CHECK-NEXT:           %1493 = math.fma %73, %1486, %1482 : vector<4xf32>
+// CHECK-NEXT:           %1494 = math.fma %74, %1484, %1493 : vector<4xf32>
+// CHECK-NEXT:           %1495 = arith.addi %946, %79 : index
+// CHECK-NEXT:           %1496 = kernel.load %sums[%1495] : vector<4xf32>
+// CHECK-NEXT:           %1497 = arith.addi %946, %80 : index
+// CHECK-NEXT:           %1498 = kernel.load %sums[%1497] : vector<4xf32>
+// CHECK-NEXT:           %1499 = arith.addi %946, %49 : index
+// CHECK-NEXT:           %1500 = kernel.load %sums[%1499] : vector<4xf32>
+// CHECK-NEXT:           %1501 = arith.addi %946, %81 : index
+// CHECK-NEXT:           %1502 = kernel.load %sums[%1501] : vector<4xf32>
+// CHECK-NEXT:           %1503 = arith.addi %946, %82 : index
+// CHECK-NEXT:           %1504 = kernel.load %sums[%1503] : vector<4xf32>
+// CHECK-NEXT:           %1505 = arith.addi %946, %83 : index
+// CHECK-NEXT:           %1506 = kernel.load %sums[%1505] : vector<4xf32>
+// CHECK-NEXT:           %1507 = arith.addf %1498, %1500 : vector<4xf32>
+// CHECK-NEXT:           %1508 = arith.subf %1498, %1500 : vector<4xf32>
+// CHECK-NEXT:           %1509 = arith.addf %1502, %1504 : vector<4xf32>
+// CHECK-NEXT:           %1510 = arith.subf %1502, %1504 : vector<4xf32>
+// CHECK-NEXT:           %1511 = arith.addf %1507, %1509 : vector<4xf32>
+// CHECK-NEXT:           %1512 = arith.addf %1496, %1511 : vector<4xf32>
+// CHECK-NEXT:           %1513 = arith.mulf %22, %1510 : vector<4xf32>
+// CHECK-NEXT:           %1514 = math.fma %19, %1508, %1513 : vector<4xf32>
+// CHECK-NEXT:           %1515 = arith.mulf %71, %1509 : vector<4xf32>
+// CHECK-NEXT:           %1516 = math.fma %72, %1507, %1515 : vector<4xf32>
+// CHECK-NEXT:           %1517 = math.fma %73, %1510, %1506 : vector<4xf32>
+// CHECK-NEXT:           %1518 = math.fma %74, %1508, %1517 : vector<4xf32>
+// CHECK-NEXT:           %1519 = arith.addi %946, %84 : index
+// CHECK-NEXT:           %1520 = kernel.load %sums[%1519] : vector<4xf32>
+// CHECK-NEXT:           %1521 = arith.addi %946, %85 : index
+// CHECK-NEXT:           %1522 = kernel.load %sums[%1521] : vector<4xf32>
+// CHECK-NEXT:           %1523 = arith.addi %946, %86 : index
+// CHECK-NEXT:           %1524 = kernel.load %sums[%1523] : vector<4xf32>
+// CHECK-NEXT:           %1525 = arith.addi %946, %87 : index
+// CHECK-NEXT:           %1526 = kernel.load %sums[%1525] : vector<4xf32>
+// CHECK-NEXT:           %1527 = arith.addi %946, %88 : index
+// CHECK-NEXT:           %1528 = kernel.load %sums[%1527] : vector<4xf32>
+// CHECK-NEXT:           %1529 = arith.addi %946, %89 : index
+// CHECK-NEXT:           %1530 = kernel.load %sums[%1529] : vector<4xf32>
+// CHECK-NEXT:           %1531 = arith.addf %1522, %1524 : vector<4xf32>
+// CHECK-NEXT:           %1532 = arith.subf %1522, %1524 : vector<4xf32>
+// CHECK-NEXT:           %1533 = arith.addf %1526, %1528 : vector<4xf32>
+// CHECK-NEXT:           %1534 = arith.subf %1526, %1528 : vector<4xf32>
+// CHECK-NEXT:           %1535 = arith.addf %1531, %1533 : vector<4xf32>
+// CHECK-NEXT:           %1536 = arith.addf %1520, %1535 : vector<4xf32>
+// CHECK-NEXT:           %1537 = arith.mulf %22, %1534 : vector<4xf32>
+// CHECK-NEXT:           %1538 = math.fma %19, %1532, %1537 : vector<4xf32>
+// CHECK-NEXT:           %1539 = arith.mulf %71, %1533 : vector<4xf32>
+// CHECK-NEXT:           %1540 = math.fma %72, %1531, %1539 : vector<4xf32>
+// CHECK-NEXT:           %1541 = math.fma %73, %1534, %1530 : vector<4xf32>
+// CHECK-NEXT:           %1542 = math.fma %74, %1532, %1541 : vector<4xf32>
+// CHECK-NEXT:           %1543 = arith.addi %946, %90 : index
+// CHECK-NEXT:           %1544 = kernel.load %sums[%1543] : vector<4xf32>
+// CHECK-NEXT:           %1545 = arith.addi %946, %91 : index
+// CHECK-NEXT:           %1546 = kernel.load %sums[%1545] : vector<4xf32>
+// CHECK-NEXT:           %1547 = arith.addi %946, %92 : index
+// CHECK-NEXT:           %1548 = kernel.load %sums[%1547] : vector<4xf32>
+// CHECK-NEXT:           %1549 = arith.addi %946, %93 : index
+// CHECK-NEXT:           %1550 = kernel.load %sums[%1549] : vector<4xf32>
+// CHECK-NEXT:           %1551 = arith.addi %946, %94 : index
+// CHECK-NEXT:           %1552 = kernel.load %sums[%1551] : vector<4xf32>
+// CHECK-NEXT:           %1553 = arith.addi %946, %95 : index
+// CHECK-NEXT:           %1554 = kernel.load %sums[%1553] : vector<4xf32>
+// CHECK-NEXT:           %1555 = arith.addf %1546, %1548 : vector<4xf32>
+// CHECK-NEXT:           %1556 = arith.subf %1546, %1548 : vector<4xf32>
+// CHECK-NEXT:           %1557 = arith.addf %1550, %1552 : vector<4xf32>
+// CHECK-NEXT:           %1558 = arith.subf %1550, %1552 : vector<4xf32>
+// CHECK-NEXT:           %1559 = arith.addf %1555, %1557 : vector<4xf32>
+// CHECK-NEXT:           %1560 = arith.addf %1544, %1559 : vector<4xf32>
+// CHECK-NEXT:           %1561 = arith.mulf %22, %1558 : vector<4xf32>
+// CHECK-NEXT:           %1562 = math.fma %19, %1556, %1561 : vector<4xf32>
+// CHECK-NEXT:           %1563 = arith.mulf %71, %1557 : vector<4xf32>
+// CHECK-NEXT:           %1564 = math.fma %72, %1555, %1563 : vector<4xf32>
+// CHECK-NEXT:           %1565 = math.fma %73, %1558, %1554 : vector<4xf32>
+// CHECK-NEXT:           %1566 = math.fma %74, %1556, %1565 : vector<4xf32>
+// CHECK-NEXT:           %1567 = arith.addi %946, %96 : index
+// CHECK-NEXT:           %1568 = kernel.load %sums[%1567] : vector<4xf32>
+// CHECK-NEXT:           %1569 = arith.addi %946, %97 : index
+// CHECK-NEXT:           %1570 = kernel.load %sums[%1569] : vector<4xf32>
+// CHECK-NEXT:           %1571 = arith.addi %946, %98 : index
+// CHECK-NEXT:           %1572 = kernel.load %sums[%1571] : vector<4xf32>
+// CHECK-NEXT:           %1573 = arith.addi %946, %99 : index
+// CHECK-NEXT:           %1574 = kernel.load %sums[%1573] : vector<4xf32>
+// CHECK-NEXT:           %1575 = arith.addi %946, %100 : index
+// CHECK-NEXT:           %1576 = kernel.load %sums[%1575] : vector<4xf32>
+// CHECK-NEXT:           %1577 = arith.addi %946, %101 : index
+// CHECK-NEXT:           %1578 = kernel.load %sums[%1577] : vector<4xf32>
+// CHECK-NEXT:           %1579 = arith.addf %1570, %1572 : vector<4xf32>
+// CHECK-NEXT:           %1580 = arith.subf %1570, %1572 : vector<4xf32>
+// CHECK-NEXT:           %1581 = arith.addf %1574, %1576 : vector<4xf32>
+// CHECK-NEXT:           %1582 = arith.subf %1574, %1576 : vector<4xf32>
+// CHECK-NEXT:           %1583 = arith.addf %1579, %1581 : vector<4xf32>
+// CHECK-NEXT:           %1584 = arith.addf %1568, %1583 : vector<4xf32>
+// CHECK-NEXT:           %1585 = arith.mulf %22, %1582 : vector<4xf32>
+// CHECK-NEXT:           %1586 = math.fma %19, %1580, %1585 : vector<4xf32>
+// CHECK-NEXT:           %1587 = arith.mulf %71, %1581 : vector<4xf32>
+// CHECK-NEXT:           %1588 = math.fma %72, %1579, %1587 : vector<4xf32>
+// CHECK-NEXT:           %1589 = math.fma %73, %1582, %1578 : vector<4xf32>
+// CHECK-NEXT:           %1590 = math.fma %74, %1580, %1589 : vector<4xf32>
+// CHECK-NEXT:           %1591 = arith.addf %1488, %1512 : vector<4xf32>
+// CHECK-NEXT:           %1592 = arith.subf %1488, %1512 : vector<4xf32>
+// CHECK-NEXT:           %1593 = arith.addf %1536, %1560 : vector<4xf32>
+// CHECK-NEXT:           %1594 = arith.subf %1536, %1560 : vector<4xf32>
+// CHECK-NEXT:           %1595 = arith.addf %1591, %1593 : vector<4xf32>
+// CHECK-NEXT:           %1596 = arith.addf %1464, %1595 : vector<4xf32>
+// CHECK-NEXT:           %1597 = arith.mulf %22, %1594 : vector<4xf32>
+// CHECK-NEXT:           %1598 = math.fma %19, %1592, %1597 : vector<4xf32>
+// CHECK-NEXT:           %1599 = arith.mulf %71, %1593 : vector<4xf32>
+// CHECK-NEXT:           %1600 = math.fma %72, %1591, %1599 : vector<4xf32>
+// CHECK-NEXT:           %1601 = math.fma %73, %1594, %1584 : vector<4xf32>
+// CHECK-NEXT:           %1602 = math.fma %74, %1592, %1601 : vector<4xf32>
+// CHECK-NEXT:           %1603 = arith.addf %1490, %1514 : vector<4xf32>
+// CHECK-NEXT:           %1604 = arith.subf %1490, %1514 : vector<4xf32>
+// CHECK-NEXT:           %1605 = arith.addf %1538, %1562 : vector<4xf32>
+// CHECK-NEXT:           %1606 = arith.subf %1538, %1562 : vector<4xf32>
+// CHECK-NEXT:           %1607 = arith.addf %1603, %1605 : vector<4xf32>
+// CHECK-NEXT:           %1608 = arith.addf %1466, %1607 : vector<4xf32>
+// CHECK-NEXT:           %1609 = arith.mulf %22, %1606 : vector<4xf32>
+// CHECK-NEXT:           %1610 = math.fma %19, %1604, %1609 : vector<4xf32>
+// CHECK-NEXT:           %1611 = arith.mulf %71, %1605 : vector<4xf32>
+// CHECK-NEXT:           %1612 = math.fma %72, %1603, %1611 : vector<4xf32>
+// CHECK-NEXT:           %1613 = math.fma %73, %1606, %1586 : vector<4xf32>
+// CHECK-NEXT:           %1614 = math.fma %74, %1604, %1613 : vector<4xf32>
+// CHECK-NEXT:           %1615 = arith.addf %1492, %1516 : vector<4xf32>
+// CHECK-NEXT:           %1616 = arith.subf %1492, %1516 : vector<4xf32>
+// CHECK-NEXT:           %1617 = arith.addf %1540, %1564 : vector<4xf32>
+// CHECK-NEXT:           %1618 = arith.subf %1540, %1564 : vector<4xf32>
+// CHECK-NEXT:           %1619 = arith.addf %1615, %1617 : vector<4xf32>
+// CHECK-NEXT:           %1620 = arith.addf %1468, %1619 : vector<4xf32>
+// CHECK-NEXT:           %1621 = arith.mulf %22, %1618 : vector<4xf32>
+// CHECK-NEXT:           %1622 = math.fma %19, %1616, %1621 : vector<4xf32>
+// CHECK-NEXT:           %1623 = arith.mulf %71, %1617 : vector<4xf32>
+// CHECK-NEXT:           %1624 = math.fma %72, %1615, %1623 : vector<4xf32>
+// CHECK-NEXT:           %1625 = math.fma %73, %1618, %1588 : vector<4xf32>
+// CHECK-NEXT:           %1626 = math.fma %74, %1616, %1625 : vector<4xf32>
+// CHECK-NEXT:           %1627 = arith.addf %1494, %1518 : vector<4xf32>
+// CHECK-NEXT:           %1628 = arith.subf %1494, %1518 : vector<4xf32>
+// CHECK-NEXT:           %1629 = arith.addf %1542, %1566 : vector<4xf32>
+// CHECK-NEXT:           %1630 = arith.subf %1542, %1566 : vector<4xf32>
+// CHECK-NEXT:           %1631 = arith.addf %1627, %1629 : vector<4xf32>
+// CHECK-NEXT:           %1632 = arith.addf %1470, %1631 : vector<4xf32>
+// CHECK-NEXT:           %1633 = arith.mulf %22, %1630 : vector<4xf32>
+// CHECK-NEXT:           %1634 = math.fma %19, %1628, %1633 : vector<4xf32>
+// CHECK-NEXT:           %1635 = arith.mulf %71, %1629 : vector<4xf32>
+// CHECK-NEXT:           %1636 = math.fma %72, %1627, %1635 : vector<4xf32>
+// CHECK-NEXT:           %1637 = math.fma %73, %1630, %1590 : vector<4xf32>
+// CHECK-NEXT:           %1638 = math.fma %74, %1628, %1637 : vector<4xf32>
+// CHECK-NEXT:           %1639 = kernel.load %bias[%6] : vector<4xf32>
+// CHECK-NEXT:           %1640 = arith.andi %886, %893 : i1
+// CHECK-NEXT:           %1641 = arith.addf %1596, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1642 = arith.maximumf %1641, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1642, %result[%905] (where %1640) : vector<4xf32>
+// CHECK-NEXT:           %1643 = arith.andi %886, %895 : i1
+// CHECK-NEXT:           %1644 = arith.addf %1598, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1645 = arith.maximumf %1644, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1645, %result[%907] (where %1643) : vector<4xf32>
+// CHECK-NEXT:           %1646 = arith.andi %886, %897 : i1
+// CHECK-NEXT:           %1647 = arith.addf %1600, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1648 = arith.maximumf %1647, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1648, %result[%909] (where %1646) : vector<4xf32>
+// CHECK-NEXT:           %1649 = arith.andi %886, %899 : i1
+// CHECK-NEXT:           %1650 = arith.addf %1602, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1651 = arith.maximumf %1650, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1651, %result[%911] (where %1649) : vector<4xf32>
+// CHECK-NEXT:           %1652 = arith.andi %888, %893 : i1
+// CHECK-NEXT:           %1653 = arith.addf %1608, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1654 = arith.maximumf %1653, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1654, %result[%913] (where %1652) : vector<4xf32>
+// CHECK-NEXT:           %1655 = arith.andi %888, %895 : i1
+// CHECK-NEXT:           %1656 = arith.addf %1610, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1657 = arith.maximumf %1656, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1657, %result[%916] (where %1655) : vector<4xf32>
+// CHECK-NEXT:           %1658 = arith.andi %888, %897 : i1
+// CHECK-NEXT:           %1659 = arith.addf %1612, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1660 = arith.maximumf %1659, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1660, %result[%919] (where %1658) : vector<4xf32>
+// CHECK-NEXT:           %1661 = arith.andi %888, %899 : i1
+// CHECK-NEXT:           %1662 = arith.addf %1614, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1663 = arith.maximumf %1662, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1663, %result[%922] (where %1661) : vector<4xf32>
+// CHECK-NEXT:           %1664 = arith.andi %890, %893 : i1
+// CHECK-NEXT:           %1665 = arith.addf %1620, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1666 = arith.maximumf %1665, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1666, %result[%924] (where %1664) : vector<4xf32>
+// CHECK-NEXT:           %1667 = arith.andi %890, %895 : i1
+// CHECK-NEXT:           %1668 = arith.addf %1622, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1669 = arith.maximumf %1668, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1669, %result[%927] (where %1667) : vector<4xf32>
+// CHECK-NEXT:           %1670 = arith.andi %890, %897 : i1
+// CHECK-NEXT:           %1671 = arith.addf %1624, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1672 = arith.maximumf %1671, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1672, %result[%930] (where %1670) : vector<4xf32>
+// CHECK-NEXT:           %1673 = arith.andi %890, %899 : i1
+// CHECK-NEXT:           %1674 = arith.addf %1626, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1675 = arith.maximumf %1674, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1675, %result[%933] (where %1673) : vector<4xf32>
+// CHECK-NEXT:           %1676 = arith.andi %892, %893 : i1
+// CHECK-NEXT:           %1677 = arith.addf %1632, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1678 = arith.maximumf %1677, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1678, %result[%935] (where %1676) : vector<4xf32>
+// CHECK-NEXT:           %1679 = arith.andi %892, %895 : i1
+// CHECK-NEXT:           %1680 = arith.addf %1634, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1681 = arith.maximumf %1680, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1681, %result[%938] (where %1679) : vector<4xf32>
+// CHECK-NEXT:           %1682 = arith.andi %892, %897 : i1
+// CHECK-NEXT:           %1683 = arith.addf %1636, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1684 = arith.maximumf %1683, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1684, %result[%941] (where %1682) : vector<4xf32>
+// CHECK-NEXT:           %1685 = arith.andi %892, %899 : i1
+// CHECK-NEXT:           %1686 = arith.addf %1638, %1639 : vector<4xf32>
+// CHECK-NEXT:           %1687 = arith.maximumf %1686, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1687, %result[%944] (where %1685) : vector<4xf32>
+// CHECK-NEXT:           %1688 = arith.cmpi slt, %15, %102 : vector<4xi32>
+// CHECK-NEXT:           %1689 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1690 = kernel.load %sums[%1689] : vector<4xf32>
+// CHECK-NEXT:           %1691 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1692 = arith.addi %1691, %66 : index
+// CHECK-NEXT:           %1693 = kernel.load %sums[%1692] : vector<4xf32>
+// CHECK-NEXT:           %1694 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1695 = arith.addi %1694, %67 : index
+// CHECK-NEXT:           %1696 = kernel.load %sums[%1695] : vector<4xf32>
+// CHECK-NEXT:           %1697 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1698 = arith.addi %1697, %68 : index
+// CHECK-NEXT:           %1699 = kernel.load %sums[%1698] : vector<4xf32>
+// CHECK-NEXT:           %1700 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1701 = arith.addi %1700, %69 : index
+// CHECK-NEXT:           %1702 = kernel.load %sums[%1701] : vector<4xf32>
+// CHECK-NEXT:           %1703 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1704 = arith.addi %1703, %70 : index
+// CHECK-NEXT:           %1705 = kernel.load %sums[%1704] : vector<4xf32>
+// CHECK-NEXT:           %1706 = arith.addf %1693, %1696 : vector<4xf32>
+// CHECK-NEXT:           %1707 = arith.subf %1693, %1696 : vector<4xf32>
+// CHECK-NEXT:           %1708 = arith.addf %1699, %1702 : vector<4xf32>
+// CHECK-NEXT:           %1709 = arith.subf %1699, %1702 : vector<4xf32>
+// CHECK-NEXT:           %1710 = arith.addf %1706, %1708 : vector<4xf32>
+// CHECK-NEXT:           %1711 = arith.addf %1690, %1710 : vector<4xf32>
+// CHECK-NEXT:           %1712 = arith.mulf %22, %1709 : vector<4xf32>
+// CHECK-NEXT:           %1713 = math.fma %19, %1707, %1712 : vector<4xf32>
+// CHECK-NEXT:           %1714 = arith.mulf %71, %1708 : vector<4xf32>
+// CHECK-NEXT:           %1715 = math.fma %72, %1706, %1714 : vector<4xf32>
+// CHECK-NEXT:           %1716 = math.fma %73, %1709, %1705 : vector<4xf32>
+// CHECK-NEXT:           %1717 = math.fma %74, %1707, %1716 : vector<4xf32>
+// CHECK-NEXT:           %1718 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1719 = arith.addi %1718, %60 : index
+// CHECK-NEXT:           %1720 = kernel.load %sums[%1719] : vector<4xf32>
+// CHECK-NEXT:           %1721 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1722 = arith.addi %1721, %36 : index
+// CHECK-NEXT:           %1723 = kernel.load %sums[%1722] : vector<4xf32>
+// CHECK-NEXT:           %1724 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1725 = arith.addi %1724, %75 : index
+// CHECK-NEXT:           %1726 = kernel.load %sums[%1725] : vector<4xf32>
+// CHECK-NEXT:           %1727 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1728 = arith.addi %1727, %76 : index
+// CHECK-NEXT:           %1729 = kernel.load %sums[%1728] : vector<4xf32>
+// CHECK-NEXT:           %1730 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1731 = arith.addi %1730, %77 : index
+// CHECK-NEXT:           %1732 = kernel.load %sums[%1731] : vector<4xf32>
+// CHECK-NEXT:           %1733 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1734 = arith.addi %1733, %78 : index
+// CHECK-NEXT:           %1735 = kernel.load %sums[%1734] : vector<4xf32>
+// CHECK-NEXT:           %1736 = arith.addf %1723, %1726 : vector<4xf32>
+// CHECK-NEXT:           %1737 = arith.subf %1723, %1726 : vector<4xf32>
+// CHECK-NEXT:           %1738 = arith.addf %1729, %1732 : vector<4xf32>
+// CHECK-NEXT:           %1739 = arith.subf %1729, %1732 : vector<4xf32>
+// CHECK-NEXT:           %1740 = arith.addf %1736, %1738 : vector<4xf32>
+// CHECK-NEXT:           %1741 = arith.addf %1720, %1740 : vector<4xf32>
+// CHECK-NEXT:           %1742 = arith.mulf %22, %1739 : vector<4xf32>
+// CHECK-NEXT:           %1743 = math.fma %19, %1737, %1742 : vector<4xf32>
+// CHECK-NEXT:           %1744 = arith.mulf %71, %1738 : vector<4xf32>
+// CHECK-NEXT:           %1745 = math.fma %72, %1736, %1744 : vector<4xf32>
+// CHECK-NEXT:           %1746 = math.fma %73, %1739, %1735 : vector<4xf32>
+// CHECK-NEXT:           %1747 = math.fma %74, %1737, %1746 : vector<4xf32>
+// CHECK-NEXT:           %1748 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1749 = arith.addi %1748, %79 : index
+// CHECK-NEXT:           %1750 = kernel.load %sums[%1749] : vector<4xf32>
+// CHECK-NEXT:           %1751 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1752 = arith.addi %1751, %80 : index
+// CHECK-NEXT:           %1753 = kernel.load %sums[%1752] : vector<4xf32>
+// CHECK-NEXT:           %1754 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1755 = arith.addi %1754, %49 : index
+// CHECK-NEXT:           %1756 = kernel.load %sums[%1755] : vector<4xf32>
+// CHECK-NEXT:           %1757 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1758 = arith.addi %1757, %81 : index
+// CHECK-NEXT:           %1759 = kernel.load %sums[%1758] : vector<4xf32>
+// CHECK-NEXT:           %1760 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1761 = arith.addi %1760, %82 : index
+// CHECK-NEXT:           %1762 = kernel.load %sums[%1761] : vector<4xf32>
+// CHECK-NEXT:           %1763 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1764 = arith.addi %1763, %83 : index
+// CHECK-NEXT:           %1765 = kernel.load %sums[%1764] : vector<4xf32>
+// CHECK-NEXT:           %1766 = arith.addf %1753, %1756 : vector<4xf32>
+// CHECK-NEXT:           %1767 = arith.subf %1753, %1756 : vector<4xf32>
+// CHECK-NEXT:           %1768 = arith.addf %1759, %1762 : vector<4xf32>
+// CHECK-NEXT:           %1769 = arith.subf %1759, %1762 : vector<4xf32>
+// CHECK-NEXT:           %1770 = arith.addf %1766, %1768 : vector<4xf32>
+// CHECK-NEXT:           %1771 = arith.addf %1750, %1770 : vector<4xf32>
+// CHECK-NEXT:           %1772 = arith.mulf %22, %1769 : vector<4xf32>
+// CHECK-NEXT:           %1773 = math.fma %19, %1767, %1772 : vector<4xf32>
+// CHECK-NEXT:           %1774 = arith.mulf %71, %1768 : vector<4xf32>
+// CHECK-NEXT:           %1775 = math.fma %72, %1766, %1774 : vector<4xf32>
+// CHECK-NEXT:           %1776 = math.fma %73, %1769, %1765 : vector<4xf32>
+// CHECK-NEXT:           %1777 = math.fma %74, %1767, %1776 : vector<4xf32>
+// CHECK-NEXT:           %1778 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1779 = arith.addi %1778, %84 : index
+// CHECK-NEXT:           %1780 = kernel.load %sums[%1779] : vector<4xf32>
+// CHECK-NEXT:           %1781 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1782 = arith.addi %1781, %85 : index
+// CHECK-NEXT:           %1783 = kernel.load %sums[%1782] : vector<4xf32>
+// CHECK-NEXT:           %1784 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1785 = arith.addi %1784, %86 : index
+// CHECK-NEXT:           %1786 = kernel.load %sums[%1785] : vector<4xf32>
+// CHECK-NEXT:           %1787 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1788 = arith.addi %1787, %87 : index
+// CHECK-NEXT:           %1789 = kernel.load %sums[%1788] : vector<4xf32>
+// CHECK-NEXT:           %1790 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1791 = arith.addi %1790, %88 : index
+// CHECK-NEXT:           %1792 = kernel.load %sums[%1791] : vector<4xf32>
+// CHECK-NEXT:           %1793 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1794 = arith.addi %1793, %89 : index
+// CHECK-NEXT:           %1795 = kernel.load %sums[%1794] : vector<4xf32>
+// CHECK-NEXT:           %1796 = arith.addf %1783, %1786 : vector<4xf32>
+// CHECK-NEXT:           %1797 = arith.subf %1783, %1786 : vector<4xf32>
+// CHECK-NEXT:           %1798 = arith.addf %1789, %1792 : vector<4xf32>
+// CHECK-NEXT:           %1799 = arith.subf %1789, %1792 : vector<4xf32>
+// CHECK-NEXT:           %1800 = arith.addf %1796, %1798 : vector<4xf32>
+// CHECK-NEXT:           %1801 = arith.addf %1780, %1800 : vector<4xf32>
+// CHECK-NEXT:           %1802 = arith.mulf %22, %1799 : vector<4xf32>
+// CHECK-NEXT:           %1803 = math.fma %19, %1797, %1802 : vector<4xf32>
+// CHECK-NEXT:           %1804 = arith.mulf %71, %1798 : vector<4xf32>
+// CHECK-NEXT:           %1805 = math.fma %72, %1796, %1804 : vector<4xf32>
+// CHECK-NEXT:           %1806 = math.fma %73, %1799, %1795 : vector<4xf32>
+// CHECK-NEXT:           %1807 = math.fma %74, %1797, %1806 : vector<4xf32>
+// CHECK-NEXT:           %1808 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1809 = arith.addi %1808, %90 : index
+// CHECK-NEXT:           %1810 = kernel.load %sums[%1809] : vector<4xf32>
+// CHECK-NEXT:           %1811 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1812 = arith.addi %1811, %91 : index
+// CHECK-NEXT:           %1813 = kernel.load %sums[%1812] : vector<4xf32>
+// CHECK-NEXT:           %1814 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1815 = arith.addi %1814, %92 : index
+// CHECK-NEXT:           %1816 = kernel.load %sums[%1815] : vector<4xf32>
+// CHECK-NEXT:           %1817 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1818 = arith.addi %1817, %93 : index
+// CHECK-NEXT:           %1819 = kernel.load %sums[%1818] : vector<4xf32>
+// CHECK-NEXT:           %1820 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1821 = arith.addi %1820, %94 : index
+// CHECK-NEXT:           %1822 = kernel.load %sums[%1821] : vector<4xf32>
+// CHECK-NEXT:           %1823 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1824 = arith.addi %1823, %95 : index
+// CHECK-NEXT:           %1825 = kernel.load %sums[%1824] : vector<4xf32>
+// CHECK-NEXT:           %1826 = arith.addf %1813, %1816 : vector<4xf32>
+// CHECK-NEXT:           %1827 = arith.subf %1813, %1816 : vector<4xf32>
+// CHECK-NEXT:           %1828 = arith.addf %1819, %1822 : vector<4xf32>
+// CHECK-NEXT:           %1829 = arith.subf %1819, %1822 : vector<4xf32>
+// CHECK-NEXT:           %1830 = arith.addf %1826, %1828 : vector<4xf32>
+// CHECK-NEXT:           %1831 = arith.addf %1810, %1830 : vector<4xf32>
+// CHECK-NEXT:           %1832 = arith.mulf %22, %1829 : vector<4xf32>
+// CHECK-NEXT:           %1833 = math.fma %19, %1827, %1832 : vector<4xf32>
+// CHECK-NEXT:           %1834 = arith.mulf %71, %1828 : vector<4xf32>
+// CHECK-NEXT:           %1835 = math.fma %72, %1826, %1834 : vector<4xf32>
+// CHECK-NEXT:           %1836 = math.fma %73, %1829, %1825 : vector<4xf32>
+// CHECK-NEXT:           %1837 = math.fma %74, %1827, %1836 : vector<4xf32>
+// CHECK-NEXT:           %1838 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1839 = arith.addi %1838, %96 : index
+// CHECK-NEXT:           %1840 = kernel.load %sums[%1839] : vector<4xf32>
+// CHECK-NEXT:           %1841 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1842 = arith.addi %1841, %97 : index
+// CHECK-NEXT:           %1843 = kernel.load %sums[%1842] : vector<4xf32>
+// CHECK-NEXT:           %1844 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1845 = arith.addi %1844, %98 : index
+// CHECK-NEXT:           %1846 = kernel.load %sums[%1845] : vector<4xf32>
+// CHECK-NEXT:           %1847 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1848 = arith.addi %1847, %99 : index
+// CHECK-NEXT:           %1849 = kernel.load %sums[%1848] : vector<4xf32>
+// CHECK-NEXT:           %1850 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1851 = arith.addi %1850, %100 : index
+// CHECK-NEXT:           %1852 = kernel.load %sums[%1851] : vector<4xf32>
+// CHECK-NEXT:           %1853 = arith.addi %946, %3 : index
+// CHECK-NEXT:           %1854 = arith.addi %1853, %101 : index
+// CHECK-NEXT:           %1855 = kernel.load %sums[%1854] : vector<4xf32>
+// CHECK-NEXT:           %1856 = arith.addf %1843, %1846 : vector<4xf32>
+// CHECK-NEXT:           %1857 = arith.subf %1843, %1846 : vector<4xf32>
+// CHECK-NEXT:           %1858 = arith.addf %1849, %1852 : vector<4xf32>
+// CHECK-NEXT:           %1859 = arith.subf %1849, %1852 : vector<4xf32>
+// CHECK-NEXT:           %1860 = arith.addf %1856, %1858 : vector<4xf32>
+// CHECK-NEXT:           %1861 = arith.addf %1840, %1860 : vector<4xf32>
+// CHECK-NEXT:           %1862 = arith.mulf %22, %1859 : vector<4xf32>
+// CHECK-NEXT:           %1863 = math.fma %19, %1857, %1862 : vector<4xf32>
+// CHECK-NEXT:           %1864 = arith.mulf %71, %1858 : vector<4xf32>
+// CHECK-NEXT:           %1865 = math.fma %72, %1856, %1864 : vector<4xf32>
+// CHECK-NEXT:           %1866 = math.fma %73, %1859, %1855 : vector<4xf32>
+// CHECK-NEXT:           %1867 = math.fma %74, %1857, %1866 : vector<4xf32>
+// CHECK-NEXT:           %1868 = arith.addf %1741, %1771 : vector<4xf32>
+// CHECK-NEXT:           %1869 = arith.subf %1741, %1771 : vector<4xf32>
+// CHECK-NEXT:           %1870 = arith.addf %1801, %1831 : vector<4xf32>
+// CHECK-NEXT:           %1871 = arith.subf %1801, %1831 : vector<4xf32>
+// CHECK-NEXT:           %1872 = arith.addf %1868, %1870 : vector<4xf32>
+// CHECK-NEXT:           %1873 = arith.addf %1711, %1872 : vector<4xf32>
+// CHECK-NEXT:           %1874 = arith.mulf %22, %1871 : vector<4xf32>
+// CHECK-NEXT:           %1875 = math.fma %19, %1869, %1874 : vector<4xf32>
+// CHECK-NEXT:           %1876 = arith.mulf %71, %1870 : vector<4xf32>
+// CHECK-NEXT:           %1877 = math.fma %72, %1868, %1876 : vector<4xf32>
+// CHECK-NEXT:           %1878 = math.fma %73, %1871, %1861 : vector<4xf32>
+// CHECK-NEXT:           %1879 = math.fma %74, %1869, %1878 : vector<4xf32>
+// CHECK-NEXT:           %1880 = arith.addf %1743, %1773 : vector<4xf32>
+// CHECK-NEXT:           %1881 = arith.subf %1743, %1773 : vector<4xf32>
+// CHECK-NEXT:           %1882 = arith.addf %1803, %1833 : vector<4xf32>
+// CHECK-NEXT:           %1883 = arith.subf %1803, %1833 : vector<4xf32>
+// CHECK-NEXT:           %1884 = arith.addf %1880, %1882 : vector<4xf32>
+// CHECK-NEXT:           %1885 = arith.addf %1713, %1884 : vector<4xf32>
+// CHECK-NEXT:           %1886 = arith.mulf %22, %1883 : vector<4xf32>
+// CHECK-NEXT:           %1887 = math.fma %19, %1881, %1886 : vector<4xf32>
+// CHECK-NEXT:           %1888 = arith.mulf %71, %1882 : vector<4xf32>
+// CHECK-NEXT:           %1889 = math.fma %72, %1880, %1888 : vector<4xf32>
+// CHECK-NEXT:           %1890 = math.fma %73, %1883, %1863 : vector<4xf32>
+// CHECK-NEXT:           %1891 = math.fma %74, %1881, %1890 : vector<4xf32>
+// CHECK-NEXT:           %1892 = arith.addf %1745, %1775 : vector<4xf32>
+// CHECK-NEXT:           %1893 = arith.subf %1745, %1775 : vector<4xf32>
+// CHECK-NEXT:           %1894 = arith.addf %1805, %1835 : vector<4xf32>
+// CHECK-NEXT:           %1895 = arith.subf %1805, %1835 : vector<4xf32>
+// CHECK-NEXT:           %1896 = arith.addf %1892, %1894 : vector<4xf32>
+// CHECK-NEXT:           %1897 = arith.addf %1715, %1896 : vector<4xf32>
+// CHECK-NEXT:           %1898 = arith.mulf %22, %1895 : vector<4xf32>
+// CHECK-NEXT:           %1899 = math.fma %19, %1893, %1898 : vector<4xf32>
+// CHECK-NEXT:           %1900 = arith.mulf %71, %1894 : vector<4xf32>
+// CHECK-NEXT:           %1901 = math.fma %72, %1892, %1900 : vector<4xf32>
+// CHECK-NEXT:           %1902 = math.fma %73, %1895, %1865 : vector<4xf32>
+// CHECK-NEXT:           %1903 = math.fma %74, %1893, %1902 : vector<4xf32>
+// CHECK-NEXT:           %1904 = arith.addf %1747, %1777 : vector<4xf32>
+// CHECK-NEXT:           %1905 = arith.subf %1747, %1777 : vector<4xf32>
+// CHECK-NEXT:           %1906 = arith.addf %1807, %1837 : vector<4xf32>
+// CHECK-NEXT:           %1907 = arith.subf %1807, %1837 : vector<4xf32>
+// CHECK-NEXT:           %1908 = arith.addf %1904, %1906 : vector<4xf32>
+// CHECK-NEXT:           %1909 = arith.addf %1717, %1908 : vector<4xf32>
+// CHECK-NEXT:           %1910 = arith.mulf %22, %1907 : vector<4xf32>
+// CHECK-NEXT:           %1911 = math.fma %19, %1905, %1910 : vector<4xf32>
+// CHECK-NEXT:           %1912 = arith.mulf %71, %1906 : vector<4xf32>
+// CHECK-NEXT:           %1913 = math.fma %72, %1904, %1912 : vector<4xf32>
+// CHECK-NEXT:           %1914 = math.fma %73, %1907, %1867 : vector<4xf32>
+// CHECK-NEXT:           %1915 = math.fma %74, %1905, %1914 : vector<4xf32>
+// CHECK-NEXT:           %1916 = kernel.load %bias[%3] (where %1688) : vector<4xf32>
+// CHECK-NEXT:           %1917 = arith.andi %886, %893 : i1
+// CHECK-NEXT:           %1918 = kernel.splat %1917 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1919 = arith.andi %1918, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1920 = arith.addi %905, %3 : index
+// CHECK-NEXT:           %1921 = arith.addf %1873, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1922 = arith.maximumf %1921, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1922, %result[%1920] (where %1919) : vector<4xf32>
+// CHECK-NEXT:           %1923 = arith.andi %886, %895 : i1
+// CHECK-NEXT:           %1924 = kernel.splat %1923 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1925 = arith.andi %1924, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1926 = arith.addi %907, %3 : index
+// CHECK-NEXT:           %1927 = arith.addf %1875, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1928 = arith.maximumf %1927, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1928, %result[%1926] (where %1925) : vector<4xf32>
+// CHECK-NEXT:           %1929 = arith.andi %886, %897 : i1
+// CHECK-NEXT:           %1930 = kernel.splat %1929 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1931 = arith.andi %1930, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1932 = arith.addi %909, %3 : index
+// CHECK-NEXT:           %1933 = arith.addf %1877, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1934 = arith.maximumf %1933, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1934, %result[%1932] (where %1931) : vector<4xf32>
+// CHECK-NEXT:           %1935 = arith.andi %886, %899 : i1
+// CHECK-NEXT:           %1936 = kernel.splat %1935 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1937 = arith.andi %1936, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1938 = arith.addi %911, %3 : index
+// CHECK-NEXT:           %1939 = arith.addf %1879, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1940 = arith.maximumf %1939, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1940, %result[%1938] (where %1937) : vector<4xf32>
+// CHECK-NEXT:           %1941 = arith.andi %888, %893 : i1
+// CHECK-NEXT:           %1942 = kernel.splat %1941 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1943 = arith.andi %1942, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1944 = arith.addi %913, %3 : index
+// CHECK-NEXT:           %1945 = arith.addf %1885, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1946 = arith.maximumf %1945, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1946, %result[%1944] (where %1943) : vector<4xf32>
+// CHECK-NEXT:           %1947 = arith.andi %888, %895 : i1
+// CHECK-NEXT:           %1948 = kernel.splat %1947 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1949 = arith.andi %1948, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1950 = arith.addi %916, %3 : index
+// CHECK-NEXT:           %1951 = arith.addf %1887, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1952 = arith.maximumf %1951, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1952, %result[%1950] (where %1949) : vector<4xf32>
+// CHECK-NEXT:           %1953 = arith.andi %888, %897 : i1
+// CHECK-NEXT:           %1954 = kernel.splat %1953 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1955 = arith.andi %1954, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1956 = arith.addi %919, %3 : index
+// CHECK-NEXT:           %1957 = arith.addf %1889, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1958 = arith.maximumf %1957, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1958, %result[%1956] (where %1955) : vector<4xf32>
+// CHECK-NEXT:           %1959 = arith.andi %888, %899 : i1
+// CHECK-NEXT:           %1960 = kernel.splat %1959 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1961 = arith.andi %1960, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1962 = arith.addi %922, %3 : index
+// CHECK-NEXT:           %1963 = arith.addf %1891, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1964 = arith.maximumf %1963, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1964, %result[%1962] (where %1961) : vector<4xf32>
+// CHECK-NEXT:           %1965 = arith.andi %890, %893 : i1
+// CHECK-NEXT:           %1966 = kernel.splat %1965 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1967 = arith.andi %1966, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1968 = arith.addi %924, %3 : index
+// CHECK-NEXT:           %1969 = arith.addf %1897, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1970 = arith.maximumf %1969, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1970, %result[%1968] (where %1967) : vector<4xf32>
+// CHECK-NEXT:           %1971 = arith.andi %890, %895 : i1
+// CHECK-NEXT:           %1972 = kernel.splat %1971 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1973 = arith.andi %1972, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1974 = arith.addi %927, %3 : index
+// CHECK-NEXT:           %1975 = arith.addf %1899, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1976 = arith.maximumf %1975, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1976, %result[%1974] (where %1973) : vector<4xf32>
+// CHECK-NEXT:           %1977 = arith.andi %890, %897 : i1
+// CHECK-NEXT:           %1978 = kernel.splat %1977 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1979 = arith.andi %1978, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1980 = arith.addi %930, %3 : index
+// CHECK-NEXT:           %1981 = arith.addf %1901, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1982 = arith.maximumf %1981, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1982, %result[%1980] (where %1979) : vector<4xf32>
+// CHECK-NEXT:           %1983 = arith.andi %890, %899 : i1
+// CHECK-NEXT:           %1984 = kernel.splat %1983 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1985 = arith.andi %1984, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1986 = arith.addi %933, %3 : index
+// CHECK-NEXT:           %1987 = arith.addf %1903, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1988 = arith.maximumf %1987, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1988, %result[%1986] (where %1985) : vector<4xf32>
+// CHECK-NEXT:           %1989 = arith.andi %892, %893 : i1
+// CHECK-NEXT:           %1990 = kernel.splat %1989 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1991 = arith.andi %1990, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1992 = arith.addi %935, %3 : index
+// CHECK-NEXT:           %1993 = arith.addf %1909, %1916 : vector<4xf32>
+// CHECK-NEXT:           %1994 = arith.maximumf %1993, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %1994, %result[%1992] (where %1991) : vector<4xf32>
+// CHECK-NEXT:           %1995 = arith.andi %892, %895 : i1
+// CHECK-NEXT:           %1996 = kernel.splat %1995 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %1997 = arith.andi %1996, %1688 : vector<4xi1>
+// CHECK-NEXT:           %1998 = arith.addi %938, %3 : index
+// CHECK-NEXT:           %1999 = arith.addf %1911, %1916 : vector<4xf32>
+// CHECK-NEXT:           %2000 = arith.maximumf %1999, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %2000, %result[%1998] (where %1997) : vector<4xf32>
+// CHECK-NEXT:           %2001 = arith.andi %892, %897 : i1
+// CHECK-NEXT:           %2002 = kernel.splat %2001 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %2003 = arith.andi %2002, %1688 : vector<4xi1>
+// CHECK-NEXT:           %2004 = arith.addi %941, %3 : index
+// CHECK-NEXT:           %2005 = arith.addf %1913, %1916 : vector<4xf32>
+// CHECK-NEXT:           %2006 = arith.maximumf %2005, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %2006, %result[%2004] (where %2003) : vector<4xf32>
+// CHECK-NEXT:           %2007 = arith.andi %892, %899 : i1
+// CHECK-NEXT:           %2008 = kernel.splat %2007 : (i1) -> vector<4xi1>
+// CHECK-NEXT:           %2009 = arith.andi %2008, %1688 : vector<4xi1>
+// CHECK-NEXT:           %2010 = arith.addi %944, %3 : index
+// CHECK-NEXT:           %2011 = arith.addf %1915, %1916 : vector<4xf32>
+// CHECK-NEXT:           %2012 = arith.maximumf %2011, %59 : vector<4xf32>
+// CHECK-NEXT:           kernel.store %2012, %result[%2010] (where %2009) : vector<4xf32>
+// CHECK-NEXT:           kernel.yield
+// CHECK-NEXT:         }
+// CHECK-NEXT:         kernel.yield
+// CHECK-NEXT:       }
+// CHECK-NEXT:       kernel.yield
+// CHECK-NEXT:     }
+// CHECK-NEXT:     kernel.return
+// CHECK-NEXT:   }
+// CHECK-NEXT: }

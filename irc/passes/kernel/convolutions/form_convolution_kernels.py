@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from irc.dialects import func, graph, host, kernel
-from irc.dialects.graph.panel_sizes import PanelShape
 from irc.dialects.graph.winograd import WinogradShape
 from irc.ir import attributes as A
 from irc.ir.core import Operation
@@ -13,21 +12,16 @@ from irc.ir.definition import SEGMENTS
 from irc.ir.location import Location
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType, contiguous_strides, f32
-from irc.passes.kernel.convolutions.panel_kernel import form_panel_kernel
 from irc.passes.kernel.convolutions.winograd_kernel import form_winograd_kernel
 from irc.target import target_of
-
-Convolution = graph.WinogradConv | graph.PanelConv
-Shape = WinogradShape | PanelShape
 
 
 @register_pass
 class FormConvolutionKernels(Pass):
-    """Makes each `graph.winograd_conv` and `graph.panel_conv` a kernel of its own and a launch.
+    """Makes each `graph.winograd_conv` a kernel of its own and a launch.
 
     Convolutions of equal sizes share one kernel. A launch's results behind the first are the
-    kernel's own memory: for the transformed image and the products' sums, or for pixels that are
-    copied together. Nobody uses them.
+    kernel's own memory: for the transformed image and the products' sums. Nobody uses them.
 
     vector_bits: the width of the vector registers (0: the target's).
 
@@ -48,10 +42,10 @@ class FormConvolutionKernels(Pass):
         block = op.regions[0].blocks[0]
         names = {o.attributes["sym_name"].parameters[0] for o in block.ops
                  if "sym_name" in o.attributes}  # fmt: skip
-        known: dict[Shape, str] = {}
+        known: dict[WinogradShape, str] = {}
         for function in [o for o in block.ops if isinstance(o, func.FuncOp)]:
             for inner in function.block.ops:
-                if not isinstance(inner, Convolution):
+                if not isinstance(inner, graph.WinogradConv):
                     continue
                 shape = shape_of(inner, self.vector_bits or target_of(context).vector_bits)
                 name = known.get(shape)
@@ -64,34 +58,28 @@ class FormConvolutionKernels(Pass):
                 context.count("launches")
 
 
-def shape_of(op: Convolution, bits: int) -> Shape:
+def shape_of(op: graph.WinogradConv, bits: int) -> WinogradShape:
     """What the kernel of a convolution depends on."""
     source: Any = op.source.type
     batch, channels, high, wide = source.shape
-    common: dict[str, Any] = {
-        "batch": batch, "height": high, "width": wide, "channels": channels,
-        "channels_out": op.value.type.shape[1], "bits": bits, "panel": op.weight.type.shape[-1],
-        "bias": op.bias is not None, "other": op.other is not None,
-        "activation": op.activation, "scalars": tuple(s.value for s in op.scalars or ()),
-    }  # fmt: skip
-    if isinstance(op, graph.WinogradConv):
-        return WinogradShape(padding=(op.padding[0], op.padding[1]), **common)
-    return PanelShape(stride=(op.stride[0], op.stride[1]), **common)
+    return WinogradShape(
+        batch=batch, height=high, width=wide, channels=channels,
+        channels_out=op.value.type.shape[1], bits=bits, panel=op.weight.type.shape[-1],
+        bias=op.bias is not None, other=op.other is not None, activation=op.activation,
+        scalars=tuple(s.value for s in op.scalars or ()), padding=(op.padding[0], op.padding[1]),
+    )  # fmt: skip
 
 
-def form(shape: Shape, names: set[str], location: Location) -> kernel.KernelFuncOp:
+def form(shape: WinogradShape, names: set[str], location: Location) -> kernel.KernelFuncOp:
     """The kernel of a convolution, with a name that is not among `names` and then is."""
-    stem = "winograd" if isinstance(shape, WinogradShape) else "panels"
     number = 0
-    while f"{stem}{number}" in names:
+    while f"winograd{number}" in names:
         number += 1
-    names.add(f"{stem}{number}")
-    if isinstance(shape, WinogradShape):
-        return form_winograd_kernel(shape, f"{stem}{number}", location)
-    return form_panel_kernel(shape, f"{stem}{number}", location)
+    names.add(f"winograd{number}")
+    return form_winograd_kernel(shape, f"winograd{number}", location)
 
 
-def launch(op: Convolution, shape: Shape, name: str) -> None:
+def launch(op: graph.WinogradConv, shape: WinogradShape, name: str) -> None:
     """Put the launch of a kernel in the place of a convolution."""
     inputs = list(op._operands)
     attributes: dict[str, A.Attribute] = {

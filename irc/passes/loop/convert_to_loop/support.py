@@ -32,7 +32,6 @@ from irc.passes.common.bodies import Body, axes_of, make_axes, make_compute
 # Calls of libraries, and kernels of ours that `form-convolution-kernels` makes.
 LIBRARY = (
     graph.CallAten, graph.Pack, graph.PackedConv, graph.PackedLinear, graph.WinogradConv,
-    graph.PanelConv,
 )  # fmt: skip
 
 

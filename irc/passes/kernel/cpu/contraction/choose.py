@@ -195,7 +195,8 @@ def best_tile(
     vectors_of: Iterable[int],
 ) -> tuple[int, int]:  # fmt: skip
     """Rows and vectors of the tiles, of those allowed, that cover so many rows and columns soonest
-    without more sums than there are registers for."""
+    without more sums than there are registers for. Of those that are about as soon, the ones that
+    leave the least other tiles at the ends: each of them is code of its own."""
     features = target.features
     registers = 32 if features.has_avx512 or not features.is_x86 else 16
     each_sum, each_row, each_vector = features.tile_times
@@ -211,9 +212,15 @@ def best_tile(
         panels = [(columns // panel, v), (1, -(-(columns % panel) // lanes))]
         return sum(m * n * time(r, v) for m, r in lines for n, v in panels)
 
+    def kinds(tile: tuple[int, int]) -> int:
+        return (1 + (rows % tile[0] > 0)) * (1 + (columns % (tile[1] * lanes) > 0))
+
     every = [(r, v) for v in vectors_of for r in rows_of]
     fitting = [(r, v) for r, v in every if (r + 1) * v < registers]
-    return min(fitting or every, key=total)
+    times = {tile: total(tile) for tile in fitting or every}
+    enough = (1 + features.tile_slack) * min(times.values())
+    near = [tile for tile, time_ in times.items() if time_ <= enough]
+    return min(near, key=lambda tile: (kinds(tile), times[tile]))
 
 
 @attrs.define(eq=False)
