@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from irc.frontend import backend
 from irc.frontend.freezing import freezer_of
+from irc.frontend.fx import attention_calls
 from irc.frontend.fx.higher_order import expand_higher_order
 from irc.frontend.fx.user_kernels import take_kernels
 from irc.frontend.importing.importer import import_graph
@@ -30,8 +31,13 @@ from irc.target import Target
 from irc.target.attribute import carry
 
 
-class _CallerLines(TorchFunctionMode):
-    """Tells torch.fx which line of the user's program calls each torch function."""
+class _Calls(TorchFunctionMode):
+    """Tells torch.fx which line of the user's program calls each torch function. judges: calls of
+    attention are traced with the masks that they need."""
+
+    def __init__(self, judges: bool) -> None:
+        super().__init__()
+        self._judges = judges
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -45,6 +51,8 @@ class _CallerLines(TorchFunctionMode):
             code = frame.f_code
             line = f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}\n'
             fx_traceback.set_stack_trace([line])
+        if self._judges and func in attention_calls.CALLS:
+            func = attention_calls.attend
         return func(*args, **(kwargs or {}))
 
 
@@ -134,8 +142,9 @@ def trace_function(
     kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic: bool = False,
+    judges: bool = False,
 ) -> Traced:
-    """The FX graph behind `trace`."""
+    """The FX graph behind `trace`. judges: with the masks of attention that its calls need."""
     if isinstance(args, torch.Tensor):
         raise UserError("args is a tuple of arguments, not a tensor")
     leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs or {})))
@@ -160,7 +169,7 @@ def trace_function(
     inputs = [*tensors, *(x for x, t in zip(leaves, is_traced, strict=True) if t)]
     fakes, mode = fake_inputs(inputs, len(tensors), dynamic)
     symbolic = enable_python_dispatcher() if dynamic else contextlib.nullcontext()
-    with torch.no_grad(), mode, symbolic, fx_traceback.preserve_node_meta(), _CallerLines():
+    with torch.no_grad(), mode, symbolic, fx_traceback.preserve_node_meta(), _Calls(judges):
         traced = make_fx(flat)(*fakes)
     positions = [f"arg{i}" for i in range(len(inputs) - len(tensors))]
     return Traced(
@@ -259,7 +268,8 @@ def compile(
     if target != "auto":
         chosen = chosen.replace(target=target)
     fn, args, kwargs, dynamic = exported(fn, args, kwargs, dynamic)
-    traced = trace_function(fn, args, kwargs, dynamic=dynamic)
+    judges = attention_calls.is_judged(chosen)
+    traced = trace_function(fn, args, kwargs, dynamic=dynamic, judges=judges)
     freezer = None
     if chosen.freezing:
         inputs = len(traced.fakes) - len(traced.tensors)

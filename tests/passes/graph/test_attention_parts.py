@@ -9,8 +9,9 @@ import attrs
 import pytest
 
 from irc.ir.symbols import symbol
-from irc.passes.graph.attention import masks, recognize
+from irc.passes.graph.attention import recognize
 from irc.passes.graph.attention.dims import Label, moves, start
+from irc.passes.graph.attention.facts import interval
 from irc.passes.graph.attention.program import NotAttention, OperatorCall, is_one
 
 
@@ -106,17 +107,75 @@ def chosen(first: Any, second: Any) -> Node:
     ],
 )  # fmt: skip
 def test_between_which_numbers_elements_lie(value: Any, ends: tuple[float, float] | None) -> None:
-    assert masks.interval(PROGRAM, value) == ends
+    assert interval(PROGRAM, value) == ends
+
+
+def counted(**ends: Any) -> Node:
+    return made("arange.start_step", of_dtype="int64", **ends)
+
+
+def compared(name: str, first: Any, second: Any) -> Node:
+    return made(name, of_dtype="bool", self=first, other=second)
+
+
+def held(*conditions: Any, name: str = "bitwise_and.Tensor") -> Node:
+    words = dict(zip(("self", "other"), conditions, strict=False))
+    return made(name, of_dtype="bool", **words)
+
+
+POSITIONS = counted(start=0, end=7, step=1)
+ALWAYS, NEVER = compared("ge.Scalar", POSITIONS, 0), compared("lt.Scalar", POSITIONS, 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "ends"),
+    [
+        (POSITIONS, (0.0, 6.0)),
+        (counted(start=3, end=9, step=2), (3.0, 8.0)),
+        (counted(start=3, end=2, step=1), (3.0, 3.0)),
+        (counted(start=0, end=symbol("n"), step=1), (0.0, 2.0**63)),
+        (counted(start=symbol("n"), end=9, step=1), None),
+        (counted(start=9, end=0, step=-1), None),
+        (made("add.Tensor", self=POSITIONS, other=-2, alpha=1, of_dtype="int64"), (-2.0, 4.0)),
+        (made("add.Tensor", self=POSITIONS, other=125, alpha=1, of_dtype="int8"), None),
+        (made("mul.Tensor", self=POSITIONS, other=-1, of_dtype="uint8"), None),
+        (ALWAYS, (1.0, 1.0)),
+        (NEVER, (0.0, 0.0)),
+        (compared("ge.Scalar", counted(start=0, end=symbol("n"), step=1), 0), (1.0, 1.0)),
+        (compared("gt.Scalar", POSITIONS, 0), (0.0, 1.0)),
+        (compared("gt.Scalar", POSITIONS, -1), (1.0, 1.0)),
+        (compared("le.Scalar", POSITIONS, 6), (1.0, 1.0)),
+        (compared("le.Scalar", POSITIONS, 5), (0.0, 1.0)),
+        (compared("lt.Scalar", POSITIONS, 7), (1.0, 1.0)),
+        (compared("le.Tensor", POSITIONS, POSITIONS), (0.0, 1.0)),
+        (compared("ge.Scalar", Node(), 0), (0.0, 1.0)),
+        (held(ALWAYS, condition()), (0.0, 1.0)),
+        (held(ALWAYS, ALWAYS), (1.0, 1.0)),
+        (held(NEVER, condition()), (0.0, 0.0)),
+        (held(ALWAYS, condition(), name="bitwise_or.Tensor"), (1.0, 1.0)),
+        (held(ALWAYS, name="bitwise_not.default"), (0.0, 0.0)),
+        (held(condition(), name="logical_not.default"), (0.0, 1.0)),
+        (held(POSITIONS, name="logical_not.default"), (0.0, 1.0)),
+        (held(POSITIONS, ALWAYS, name="logical_and.default"), (0.0, 1.0)),
+        (made("where.self", condition=ALWAYS, self=2.0, other=Node()), (2.0, 2.0)),
+        (made("where.self", condition=NEVER, self=Node(), other=3.0), (3.0, 3.0)),
+        (made("_to_copy.default", self=chosen(2.0, 3.0), of_dtype="bool"), (1.0, 1.0)),
+        (made("_to_copy.default", self=chosen(-2.0, 3.0), of_dtype="bool"), (0.0, 1.0)),
+        (made("_to_copy.default", self=full(0.0), of_dtype="bool"), (0.0, 0.0)),
+    ],
+)  # fmt: skip
+def test_conditions_that_always_hold(value: Any, ends: tuple[float, float] | None) -> None:
+    assert interval(PROGRAM, value) == ends
 
 
 def test_intervals_are_asked_for_only_so_deep() -> None:
-    assert masks.interval(PROGRAM, condition(), depth=0) is None
-    assert masks.interval(PROGRAM, condition(), depth=1) == (0.0, 1.0)
-    value = condition()
+    assert interval(PROGRAM, chosen(1.0, 4.0), depth=0) is None
+    assert interval(PROGRAM, chosen(1.0, 4.0), depth=1) == (1.0, 4.0)
+    value = chosen(1.0, 4.0)
     for _ in range(12):
         value = made("clone.default", self=value)
-    assert masks.interval(PROGRAM, value) is None
-    assert masks.interval(PROGRAM, value.call["self"]) == (0.0, 1.0)  # type: ignore[index]
+    assert interval(PROGRAM, value) is None
+    assert interval(PROGRAM, value.call["self"]) == (1.0, 4.0)  # type: ignore[index]
 
 
 # -- numbers and scales

@@ -8,14 +8,20 @@ row can't be excluded, what reads the result reads NaN for it (`MaskPlan.rows`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
-from irc.passes.graph.attention.operators import MOVING, Role
-from irc.passes.graph.attention.program import NotAttention, OperatorCall, Program, Value
-from irc.passes.graph.attention.recognize import Attention, Mask, number_of
+from irc.passes.graph.attention.facts import (
+    HIGHEST_NUMBER,
+    LARGEST,
+    MOST_ELEMENTS,
+    evaluated,
+    interval,
+    is_causal,
+)
+from irc.passes.graph.attention.program import NotAttention, Program, Value
+from irc.passes.graph.attention.recognize import Attention, Mask
 
 #: The number that takes a score's place in a mask of each dtype: beside it no score is seen. A
 #: GPU's kernels multiply it by log2(e), and that must be finite.
@@ -23,28 +29,20 @@ LOWEST = -1e30
 LOWEST_OF = {"float64": LOWEST, "float32": LOWEST, "bfloat16": LOWEST}
 #: The same where a row keeps a score.
 FAR_OF = {**LOWEST_OF, "float16": -65504.0}
-#: The largest number of f32.
-LARGEST = 3.4028234663852886e38
-#: Where a number takes a score's place it is this or less: `exp` of it is 0 beside a score that is
-#: 104 larger.
-HIGHEST_NUMBER = -1e4
-#: Masks of constants are computed up to so many elements.
-MOST_ELEMENTS = 1 << 22
-#: The most operators between a mask and the constants that make it.
-_DEPTH = 24
 
 
 @attrs.frozen
 class MaskPlan:
     """causal: each query sees the keys up to its own position. mask: what is added, a value of four
-    dimensions, or None. rows: where a row of the result is the attention's; elsewhere it is NaN.
-    kept: where a row has a gradient; elsewhere numbers have replaced all its scores. None:
-    everywhere."""
+    dimensions, or None. rows: where a row of the result is the attention's; elsewhere it is
+    `otherwise`. kept: where a row has a gradient; elsewhere numbers have replaced all its scores.
+    None: everywhere."""
 
     causal: bool = False
     mask: Value | None = None
     rows: Value | None = None
     kept: Value | None = None
+    otherwise: float = math.nan
 
 
 def planned(
@@ -56,14 +54,18 @@ def planned(
     lifts: bool = False,
 ) -> MaskPlan:
     """The plan for masks of `dtype`; adds to the program what computes it. gradients: they are
-    asked for, too. lifts: the operator needs masks of which log2(e) times each element is finite.
-    Raises NotAttention, before it adds anything."""
-    if not attention.masks:
+    asked for, too. lifts: the operator needs masks of which log2(e) times each element is finite,
+    and doesn't say what a row without any key is. Raises NotAttention, before it adds anything."""
+    masks = tuple(mask for mask in attention.masks if not _does_nothing(program, mask))
+    if not masks:
         return MaskPlan()
+    attention = attrs.evolve(attention, masks=masks)
     for mask in attention.masks:
         if mask.number is not None and mask.number > HIGHEST_NUMBER:
             raise NotAttention(f"{mask.number:g} takes the place of scores, which is not far below")
     known = _known(program, attention)
+    if known.nothing:
+        return MaskPlan()
     if known.causal:
         return MaskPlan(causal=True)
     proven = known.highest > -math.inf
@@ -75,14 +77,20 @@ def planned(
             raise NotAttention("what is added to its scores may be so low that they are not seen")
     mask = _combined(program, attention.masks, dtype)
     rows = None
-    if not (proven or attention.safe or all(_is_bounded(program, m) for m in attention.masks)):
+    told = attention.safe and not lifts  # by the operator, whose rows without a key are 0
+    if not (proven or told or all(_is_bounded(program, m) for m in attention.masks)):
         highest = program.emit("amax.default", mask, [-1], True)
         rows = program.emit("lt.Scalar", program.emit("abs.default", highest), math.inf)
     lowest = FAR_OF[dtype]
     if lifts and not proven and any(m.number is None for m in attention.masks):
         if not all(_is_bounded(program, m, -lowest) for m in attention.masks):
             mask = program.emit("clamp_min.default", mask, lowest)
-    return MaskPlan(mask=mask, rows=rows)
+    return MaskPlan(mask=mask, rows=rows, otherwise=_otherwise(attention))
+
+
+def _otherwise(attention: Attention) -> float:
+    """What a row without any key is."""
+    return 0.0 if attention.safe else math.nan
 
 
 def _with_gradients(program: Program, attention: Attention, dtype: str) -> MaskPlan:
@@ -92,8 +100,6 @@ def _with_gradients(program: Program, attention: Attention, dtype: str) -> MaskP
     infinite = {mask.number is not None and math.isinf(mask.number) for mask in attention.masks}
     if any(mask.number is None for mask in attention.masks) or len(infinite) > 1:
         raise NotAttention("masks of several kinds may leave a row without any key")
-    if attention.safe:
-        raise NotAttention("a row may be left without any key")
     lowest = FAR_OF[dtype]
     masks = tuple(attrs.evolve(mask, number=lowest) for mask in attention.masks)
     mask = _combined(program, masks, dtype)
@@ -101,7 +107,8 @@ def _with_gradients(program: Program, attention: Attention, dtype: str) -> MaskP
     kept = program.emit("gt.Scalar", highest, lowest / 2)
     nothing = program.emit("full.default", [], 0.0, dtype=dtype)
     mask = program.emit("where.self", kept, mask, nothing)
-    return MaskPlan(mask=mask, rows=kept if infinite == {True} else None, kept=kept)
+    rows = kept if infinite == {True} else None
+    return MaskPlan(mask=mask, rows=rows, kept=kept, otherwise=_otherwise(attention))
 
 
 def _check(program: Program, attention: Attention, keeps: bool, dtype: str) -> None:
@@ -181,57 +188,19 @@ def _is_bounded(program: Program, mask: Mask, limit: float = LARGEST) -> bool:
     return reach is not None and all(abs(end * mask.factor) <= limit for end in reach)
 
 
-def interval(program: Program, value: Value, depth: int = 12) -> tuple[float, float] | None:
-    """Between which finite numbers the elements of a value lie, NaN being none of them."""
-    number = number_of(program, value)
-    if number is not None:
-        return (number, number) if math.isfinite(number) else None
-    if not program.is_tensor(value) or depth == 0:
-        return None
-    if program.dtype(value) == "bool":
-        return (0.0, 1.0)
-    call = program.call(value)
-    if call is None:
-        return None
-    inner = _inner_interval(program, call, depth - 1)
-    largest = {"float16": 65504.0, "bfloat16": 3.3895e38}.get(program.dtype(value), LARGEST)
-    if inner is None or max(abs(inner[0]), abs(inner[1])) > largest:
-        return None
-    return inner
-
-
-_Interval = tuple[float, float]
-#: Among what numbers the results lie, by those that the operands lie between.
-_ENDS: dict[Role, Callable[[_Interval, _Interval], Sequence[float]]] = {
-    Role.MULTIPLY: lambda first, second: [a * b for a in first for b in second],
-    Role.ADD: lambda first, second: [first[0] + second[0], first[1] + second[1]],
-    Role.SUBTRACT: lambda first, second: [first[0] - second[1], first[1] - second[0]],
-    Role.SUBTRACT_FROM: lambda first, second: [second[0] - first[1], second[1] - first[0]],
-}
-
-
-def _inner_interval(program: Program, call: OperatorCall, depth: int) -> tuple[float, float] | None:
-    role = call.role
-    if role in MOVING or role in (Role.PART, Role.CAST):
-        return interval(program, call["self"], depth)
-    if role is Role.CHOOSE:
-        _, *chosen = call.choice
-    elif role in _ENDS:
-        chosen = [call["self"], call["other"]]
-    else:
-        return None
-    first, second = (interval(program, value, depth) for value in chosen)
-    if first is None or second is None or call.arguments.get("alpha", 1) != 1:
-        return None
-    ends = [*first, *second] if role is Role.CHOOSE else _ENDS[role](first, second)
-    return (min(ends), max(ends))
+def _does_nothing(program: Program, mask: Mask) -> bool:
+    """Whether a mask leaves all scores as they are."""
+    if mask.number is None:
+        return interval(program, mask.tensor) == (0.0, 0.0)
+    return interval(program, mask.tensor) == ((1.0, 1.0) if mask.keeps else (0.0, 0.0))
 
 
 @attrs.frozen
 class _MaskFacts:
-    """What is known of masks: whether they are causal, and the least that a row's keys have at most
-    (-inf: nothing is known)."""
+    """What is known of masks: whether they leave all scores as they are, or are causal, and the
+    least that a row's keys have at most (-inf: nothing is known)."""
 
+    nothing: bool = False
     causal: bool = False
     highest: float = -math.inf
 
@@ -241,14 +210,12 @@ def _known(program: Program, attention: Attention) -> _MaskFacts:
     from torch.utils._python_dispatch import _disable_current_modes
 
     with _disable_current_modes():
-        try:
-            total = _evaluated(program, attention)
-        except (RuntimeError, TypeError, ValueError, IndexError):  # an operator refuses it
-            total = None
+        total = _evaluated(program, attention)
         if total is None:
             return _MaskFacts()
         highest = float(total.amax(-1).amin())
-        return _MaskFacts(_is_causal(total), -math.inf if math.isnan(highest) else highest)
+        highest = -math.inf if math.isnan(highest) else highest
+        return _MaskFacts(bool((total == 0).all()), is_causal(total), highest)
 
 
 def _evaluated(program: Program, attention: Attention) -> Any:
@@ -261,7 +228,7 @@ def _evaluated(program: Program, attention: Attention) -> Any:
         return None
     total = torch.zeros(1, 1, queries, keys)
     for mask in attention.masks:
-        held = _evaluate(program, mask.tensor, _DEPTH, {})
+        held = evaluated(program, mask.tensor)
         if held is None:
             return None
         held = held.reshape(mask.shape)
@@ -284,65 +251,4 @@ def _evaluated(program: Program, attention: Attention) -> Any:
     return total
 
 
-def _is_causal(total: Any) -> bool:
-    """Whether a mask is 0 up to each query's own position, and far below behind it."""
-    queries, keys = total.shape[-2:]
-    seen = total.new_ones(queries, keys).tril().bool()
-    return bool(((total == 0) == seen).all() and ((total < HIGHEST_NUMBER) == ~seen).all())
-
-
-def _evaluate(program: Program, value: Value, depth: int, known: dict[Any, Any]) -> Any:
-    """A value as a torch tensor of the CPU, if constants alone make it, by operators that are no
-    random numbers and write nothing; None otherwise."""
-    if value in known:
-        return known[value]
-    held = program.constant(value)
-    if held is not None:
-        return held.cpu()
-    call = program.call(value)
-    if call is None or depth == 0:
-        return None
-    sizes = program.shape(value)
-    if not all(isinstance(n, int) for n in sizes) or math.prod(sizes) > MOST_ELEMENTS:
-        return None
-    known[value] = result = _called(program, call, depth, known)
-    return result
-
-
-def _called(program: Program, call: OperatorCall, depth: int, known: dict[Any, Any]) -> Any:
-    import torch
-
-    from irc.dialects.aten.schema import find_overload
-
-    overload = find_overload(f"aten.{call.name}")
-    if overload is None or overload._schema.is_mutable or "empty" in call.name:
-        return None
-    if torch.Tag.nondeterministic_seeded in overload.tags:
-        return None
-    arguments: dict[str, Any] = {}
-    for name, argument in call.arguments.items():
-        if program.is_tensor(argument):
-            argument = _evaluate(program, argument, depth - 1, known)
-            if argument is None:
-                return None
-        elif name == "device":
-            argument = torch.device("cpu")
-        elif name in ("pin_memory", "layout"):
-            continue
-        elif isinstance(argument, str) and isinstance(getattr(torch, argument, None), torch.dtype):
-            argument = getattr(torch, argument)
-        elif isinstance(argument, str) and name == "memory_format":
-            argument = getattr(torch, argument)
-        elif not _is_plain(argument):
-            return None
-        arguments[name] = argument
-    return overload(**arguments)
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, bool | int | float | str)
-
-
-__all__ = ["HIGHEST_NUMBER", "LOWEST", "MaskPlan", "aligned", "interval", "planned"]
+__all__ = ["LOWEST", "MaskPlan", "aligned", "planned"]

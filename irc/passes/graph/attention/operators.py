@@ -31,9 +31,18 @@ class Role(Enum):
     CHOOSE = auto()
     """The elements of one operand where a condition holds, those of another elsewhere."""
     EQUAL = auto()
+    LESS = auto()
+    LESS_EQUAL = auto()
+    GREATER = auto()
+    GREATER_EQUAL = auto()
+    AND = auto()
+    OR = auto()
+    NOT = auto()
     ALL = auto()
     FILL = auto()
     """A number in each element."""
+    COUNT = auto()
+    """Numbers counted up."""
 
 
 _TABLE = {
@@ -54,9 +63,17 @@ _TABLE = {
     Role.CHOOSE: "where.self where.ScalarOther where.ScalarSelf masked_fill.Scalar "
     "masked_fill.Tensor",
     Role.EQUAL: "eq.Scalar",
+    Role.LESS: "lt.Scalar lt.Tensor",
+    Role.LESS_EQUAL: "le.Scalar le.Tensor",
+    Role.GREATER: "gt.Scalar gt.Tensor",
+    Role.GREATER_EQUAL: "ge.Scalar ge.Tensor",
+    Role.AND: "bitwise_and.Tensor logical_and.default __and__.Tensor",
+    Role.OR: "bitwise_or.Tensor logical_or.default __or__.Tensor",
+    Role.NOT: "bitwise_not.default logical_not.default",
     Role.ALL: "all.dim all.default",
     Role.FILL: "full.default full_like.default new_full.default fill.Scalar scalar_tensor.default "
     "zeros_like.default zeros.default",
+    Role.COUNT: "arange.default arange.start arange.start_step",
 }
 ROLES = {name: role for role, names in _TABLE.items() for name in names.split()}
 #: Views, and what gives an operand's elements under other dimensions.
