@@ -2,13 +2,15 @@
 
     python -m bench.gpu_models [--models bert-base,t5-small] [--group small] [--modes default]
     python -m bench.gpu_models --modes reduce-overhead --alone
+    python -m bench.gpu_models --models vit-base --eager      (eager mode as a side, too)
 
 A line a model, mode and side: milliseconds of a call until the GPU is done (wall), until it returns
 with the GPU idle before it (host), of what the GPU runs (gpu, by the profiler), how many kernels
 these are, seconds of the first call, and the largest error against eager mode (RMS over RMS).
 Medians over ROUNDS, sides taking turns. `rest`: wall less gpu. `calls`: for irc's default mode,
 what the call's launches (LAUNCH_US each) and calls of ATen take by themselves, and what of the host
-time is over it. The last line of a mode has the ratios, Inductor's figure in the denominator.
+time is over it. The last lines of a mode have the ratios, the figure of Inductor (and of eager
+mode) in the denominator.
 """
 
 from __future__ import annotations
@@ -110,7 +112,9 @@ def difference(mine: torch.Tensor, eager: torch.Tensor) -> float:
 
 
 def made(name: str, backend: str, mode: str | None, inputs: Any, module: Any, eager: Any) -> Side:
-    """A side, compiled and called until it is warm."""
+    """A side, compiled and called until it is warm; `eager` as a backend compiles nothing."""
+    if backend == "eager":
+        return warmed(backend, stepper(find(name), module, module, inputs), eager)
     run = torch.compile(lambda *x: module(*x), backend=backend, mode=mode)
     return warmed(backend, stepper(find(name), module, run, inputs), eager)
 
@@ -179,7 +183,13 @@ def floor_line(name: str, aten: float, launches: int, side: Side) -> str:
     )
 
 
-def model_lines(name: str, mode: str, alone: bool, dtype: torch.dtype) -> list[Side]:
+def backends_of(options: argparse.Namespace) -> list[str]:
+    """The sides that are asked for, irc's first."""
+    others = [] if options.alone else ["inductor"]
+    return ["irc", *others, *(["eager"] if options.eager else [])]
+
+
+def model_lines(name: str, mode: str, backends: list[str], dtype: torch.dtype) -> list[Side]:
     """Time a model in a mode and print its lines."""
     model = find(name)
     module = model.make().cuda().to(dtype)
@@ -187,7 +197,6 @@ def model_lines(name: str, mode: str, alone: bool, dtype: torch.dtype) -> list[S
     torch.manual_seed(0)
     eager = stepper(model, module, module, inputs)()
     chosen = None if mode == "default" else mode
-    backends = ["irc"] if alone else ["irc", "inductor"]
     sides = [made(name, b, chosen, inputs, module, eager) for b in backends]
     measured(sides)
     for side in sides:
@@ -200,13 +209,15 @@ def model_lines(name: str, mode: str, alone: bool, dtype: torch.dtype) -> list[S
 
 
 def ratios(found: list[list[Side]], mode: str) -> None:
-    """Print what irc's figures are of Inductor's."""
-    pairs = [sides for sides in found if len(sides) == 2]
-    for kind in ("wall", "host", "gpu"):
-        each = [getattr(a, kind) / getattr(b, kind) for a, b in pairs]
-        if each:
-            told = " ".join(f"{r:.2f}" for r in each)
-            print(f"{mode} {kind}: geometric mean {geometric_mean(each):.3f}, {told}", flush=True)
+    """Print what irc's figures are of each other side's."""
+    for peer in ("inductor", "eager"):
+        pairs = [(sides[0], side) for sides in found for side in sides[1:] if side.name == peer]
+        for kind in ("wall", "host", "gpu"):
+            each = [getattr(a, kind) / getattr(b, kind) for a, b in pairs]
+            if each:
+                told = " ".join(f"{r:.2f}" for r in each)
+                mean = geometric_mean(each)
+                print(f"{mode} {kind} of {peer}'s: geometric mean {mean:.3f}, {told}", flush=True)
 
 
 def main() -> None:
@@ -217,6 +228,7 @@ def main() -> None:
     parser.add_argument("--modes", default="default,reduce-overhead")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--alone", action="store_true", help="without Inductor")
+    parser.add_argument("--eager", action="store_true", help="with eager mode")
     options = parser.parse_args()
     print(f"# {torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
     names = options.models.split(",") if options.models else list(GROUPS[options.group])
@@ -224,7 +236,8 @@ def main() -> None:
         found = []
         for name in names:
             try:
-                sides = model_lines(name, mode, options.alone, getattr(torch, options.dtype))
+                dtype = getattr(torch, options.dtype)
+                sides = model_lines(name, mode, backends_of(options), dtype)
                 found.append(sides)
             except Exception as error:
                 traceback.print_exc()

@@ -1,6 +1,7 @@
 """`bench.gpu_models` for many models in a short time: compiled at once, clocked in turns.
 
     python -m bench.gpu_turns [--models bert-base,t5-small,bert-base-training] [--modes default]
+    python -m bench.gpu_turns --models vit-base,vit-base-32 --eager      (with eager mode as a side)
 
 A process a model, which compiles every mode and side on PROCESSORS of the machine's, and then waits
 until all are that far, or PATIENCE seconds have passed. Then one after another is clocked, while
@@ -27,7 +28,7 @@ PROCESSORS, PATIENCE = 4, 150
 Figures = dict[str, dict[str, float]]
 
 
-def _compiled(name: str, modes: list[str], alone: bool, dtype: str) -> dict[str, Any]:
+def _compiled(name: str, modes: list[str], backends: list[str], dtype: str) -> dict[str, Any]:
     """The sides of every mode, and what clocks ATen under "clocks"."""
     import torch
 
@@ -43,6 +44,8 @@ def _compiled(name: str, modes: list[str], alone: bool, dtype: str) -> dict[str,
 
     def side(backend: str, mode: str, **options: Any) -> Any:
         """A side with code of its own, so that Dynamo looks through no others' entries."""
+        if backend == "eager":
+            return gpu_models.made(name, backend, None, inputs, module, eager)
 
         def call(*x: Any) -> Any:
             return module(*x)
@@ -55,7 +58,6 @@ def _compiled(name: str, modes: list[str], alone: bool, dtype: str) -> dict[str,
             backend, gpu_models.stepper(model, module, torch.compile(own, backend=backend,
             **options), inputs), eager)  # fmt: skip
 
-    backends = ["irc"] if alone else ["irc", "inductor"]
     sides = {mode: [side(backend, mode) for backend in backends] for mode in modes}
     if "default" in modes:
         irc.metrics.reset()
@@ -92,9 +94,10 @@ def _clocked(name: str, sides: dict[str, Any], most: int) -> Figures:
             told = ", ".join(f"{callee} {ms * 1e3:.0f}" for callee, ms in
                              sorted(aten.items(), key=lambda p: -p[1])[:5] if ms)  # fmt: skip
             print(f"{name} operators us: {told}", flush=True)
-        if len(pair) == 2:
+        for other in pair[1:]:
             kinds = ("wall", "host", "gpu")
-            ratios[mode] = {k: getattr(pair[0], k) / getattr(pair[1], k) for k in kinds}
+            found = {k: getattr(pair[0], k) / getattr(other, k) for k in kinds}
+            ratios[f"{mode} of {other.name}'s"] = found
     return ratios
 
 
@@ -105,7 +108,10 @@ def child(parent: Connection, name: str, number: int, options: argparse.Namespac
         every = sorted(os.sched_getaffinity(0))
         own = {every[(PROCESSORS * number + i) % len(every)] for i in range(PROCESSORS)}
         os.sched_setaffinity(0, own)
-        sides = _compiled(name, options.modes.split(","), options.alone, options.dtype)
+        from bench import gpu_models
+
+        backends = gpu_models.backends_of(options)
+        sides = _compiled(name, options.modes.split(","), backends, options.dtype)
         parent.send(time.perf_counter() - start)
         parent.recv()
         os.sched_setaffinity(0, every)
@@ -175,12 +181,14 @@ def main() -> None:
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--alone", action="store_true", help="without Inductor")
     parser.add_argument("--launches", type=int, default=0, help="kernels to list of each side")
+    parser.add_argument("--eager", action="store_true", help="with eager mode")
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds for compiling")
     options = parser.parse_args()
     names = options.models.split(",") if options.models else list(GROUPS[options.group])
     found = measure(names, options)
     for group, models in GROUPS.items():
-        for mode in options.modes.split(","):
+        peers = [f"{m} of {p}'s" for m in options.modes.split(",") for p in ("inductor", "eager")]
+        for mode in peers:
             for kind in ("wall", "host", "gpu"):
                 each = [found[n][mode][kind] for n in names
                         if n in models and mode in found.get(n, {})]  # fmt: skip
