@@ -31,7 +31,7 @@ from irc.target import Target
 from irc.target.attribute import carry
 
 
-class _Calls(TorchFunctionMode):
+class _TracedCalls(TorchFunctionMode):
     """Tells torch.fx which line of the user's program calls each torch function. judges: calls of
     attention are traced with the masks that they need."""
 
@@ -169,7 +169,7 @@ def trace_function(
     inputs = [*tensors, *(x for x, t in zip(leaves, is_traced, strict=True) if t)]
     fakes, mode = fake_inputs(inputs, len(tensors), dynamic)
     symbolic = enable_python_dispatcher() if dynamic else contextlib.nullcontext()
-    with torch.no_grad(), mode, symbolic, fx_traceback.preserve_node_meta(), _Calls(judges):
+    with torch.no_grad(), mode, symbolic, fx_traceback.preserve_node_meta(), _TracedCalls(judges):
         traced = make_fx(flat)(*fakes)
     positions = [f"arg{i}" for i in range(len(inputs) - len(tensors))]
     return Traced(

@@ -100,7 +100,7 @@ def attend(
         """With the strides that the program was written for."""
         return result if is_fused else result.contiguous()
 
-    mask = _Mask(attn_mask, (query.size(-2), key.size(-2)))
+    mask = _JudgedMask(attn_mask, (query.size(-2), key.size(-2)))
     if mask.does_nothing:
         return as_before(call(None))
     if mask.is_causal:
@@ -141,7 +141,7 @@ def _has_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, shares:
     return any(can_use(asked) for can_use in kernels)
 
 
-class _Mask:
+class _JudgedMask:
     """A mask while it is traced; sizes: of queries and keys."""
 
     def __init__(self, mask: Tensor, sizes: tuple[Any, Any]) -> None:
