@@ -21,10 +21,11 @@ KNOWN = {
     "analysis/cost.py": {"_BITS": NAMES},
     "analysis/image_layouts.py": {"PINNED": NAMES},
     "analysis/loop.py": {"_GAP": NAMES, "_SHARE": NAMES},
-    "passes/graph/attention/masks.py": {
-        "LOWEST": MEANING, "LARGEST": FORMAT, "HIGHEST_NUMBER": MEANING, "MOST_ELEMENTS": REACH,
-        "_DEPTH": REACH,
+    "passes/graph/attention/facts.py": {
+        "LARGEST": FORMAT, "_REACH": FORMAT, "HIGHEST_NUMBER": MEANING, "MOST_ELEMENTS": REACH,
+        "DEPTH": REACH,
     },
+    "passes/graph/attention/masks.py": {"LOWEST": MEANING},
     "passes/graph/attention/recognize.py": {"_DEPTH": REACH},
     "passes/graph/contractions/measured.py": {
         "FIRST": REACH, "GPU_BUILDS, BUILDS, LEAST": REACH, "LARGE": REACH, "LONG": REACH,

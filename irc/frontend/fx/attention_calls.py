@@ -61,10 +61,10 @@ def judge_masks(module: fx.GraphModule) -> fx.GraphModule:
             if _has_mask(node):
                 node.target = attend
 
-    made = copied(module, edit)
+    copy = copied(module, edit)
     for name, graph in changed.items():
-        setattr(made, name, graph)
-    return made
+        setattr(copy, name, graph)
+    return copy
 
 
 def _has_mask(node: fx.Node) -> bool:
