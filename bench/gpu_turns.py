@@ -72,8 +72,8 @@ def _launches(name: str, pair: list[Any], most: int) -> None:
     launches = [gpu_launches.launches_of(side.call) for side in pair]
     for side, each in zip(pair, launches, strict=True):
         gpu_launches.tell(f"{name} {side.name}", each, most)
-    if len(launches) == 2:
-        gpu_launches.compare(name, *launches)
+    if len(launches) > 1:
+        gpu_launches.compare(name, *launches[:2])
 
 
 def _clocked(name: str, sides: dict[str, Any], most: int) -> Figures:
