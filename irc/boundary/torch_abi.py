@@ -168,6 +168,23 @@ def tensor_from_handle(handle: int) -> torch.Tensor:
 
 
 @functools.cache
+def undefined_tensor() -> ctypes.Array[ctypes.c_uint64]:
+    """The memory of a tensor that is none, as C++ writes one: its address is a handle of it. Such a
+    handle stands for nothing where a function's tensor isn't optional. RuntimeError without one."""
+    made, defined = ctypes.c_void_p(), ctypes.c_bool(True)
+    new = c_function("aoti_torch_new_uninitialized_tensor", ctypes.c_int32, ctypes.c_void_p)
+    ask = c_function("aoti_torch_is_defined", ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+    if new(ctypes.addressof(made)) or made.value is None:
+        raise RuntimeError("torch makes no tensor that is none")
+    words = (ctypes.c_uint64 * 1)(_read_word(made.value))
+    delete = c_function("aoti_torch_delete_tensor_object", ctypes.c_int32, ctypes.c_void_p)
+    delete(made)
+    if ask(ctypes.addressof(words), ctypes.addressof(defined)) or defined.value:
+        raise RuntimeError("a tensor that is none isn't one pointer, which all of them share")
+    return words
+
+
+@functools.cache
 def abi_version() -> int:
     """torch's version as its C interface counts it; part of every dispatcher call."""
     return c_function("aoti_torch_abi_version", ctypes.c_uint64)()

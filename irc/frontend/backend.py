@@ -188,9 +188,16 @@ def compile_graph(
         )
     counters["aot_autograd"]["ok"] += 1
     metadata = direct_calls.metadata()
-    direct = None
+    direct: Callable[..., Any] | None = None
     if metadata is not before and freezer is None and isinstance(gm, fx.GraphModule):
-        direct = direct_calls.direct_call(executables, metadata, example_inputs)
+        if executables.only("forward") is None:
+            direct = direct_calls.direct_call(executables, metadata, example_inputs)
+        else:
+            from irc.frontend import training_calls
+
+            direct = training_calls.training_call(
+                executables, metadata, compiled, example_inputs
+            )
     called = around(direct or compiled)
     # Dynamo has nothing to trace in a builtin.
     return called if isinstance(called, BuiltinFunctionType) else disable(called)
@@ -298,7 +305,9 @@ def compile_fx(
             keep_saved(executable, outputs, saved)
         taken = taken_from(imported, frozen)
         if executables is not None:
-            executables.add(stage, executable, not taken.absent and are_plain(imported.outputs))
+            alone = not taken.absent and not frozen and rest is None and not lengths
+            alone = alone and not any(isinstance(o, Given) for o in taken.outputs)
+            executables.add(stage, direct_calls.Program(executable, taken.outputs, alone))
         run = boxed(executable, taken.outputs, taken.absent)
         return run if rest is None else with_rest(run, rest), frozen
 

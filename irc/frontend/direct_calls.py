@@ -17,20 +17,35 @@ import attrs
 import torch
 
 
+@attrs.frozen
+class Program:
+    """What was compiled of one graph. `is_alone`: nothing stands around the executable but the
+    order of its results; `outputs`: which of them the graph's outputs are."""
+
+    executable: Any
+    outputs: Sequence[Any]
+    is_alone: bool
+
+    @property
+    def gives_results(self) -> bool:
+        """Whether the executable's arguments and results are the graph's, in order."""
+        return self.is_alone and list(self.outputs) == list(range(len(self.outputs)))
+
+
 @attrs.define
 class Executables:
-    """What was compiled of one graph: how often, and the last executable with its stage."""
+    """What was compiled of one traced function, by stage."""
 
-    count: int = 0
-    stage: str = ""
-    executable: Any = None
-    #: Whether its arguments and results are the graph's, in order.
-    plain: bool = False
+    programs: dict[str, list[Program]] = attrs.field(factory=dict)
 
-    def add(self, stage: str, executable: Any, plain: bool) -> None:
-        """Note one more executable."""
-        self.count += 1
-        self.stage, self.executable, self.plain = stage, executable, plain
+    def add(self, stage: str, program: Program) -> None:
+        """Note one more program."""
+        self.programs.setdefault(stage, []).append(program)
+
+    def only(self, stage: str) -> Program | None:
+        """The program of a stage, if there is one alone."""
+        found = self.programs.get(stage, [])
+        return found[0] if len(found) == 1 else None
 
 
 def metadata() -> Any:
@@ -49,11 +64,12 @@ def direct_call(
 
     `metadata` is that of this very graph, `inputs` are the example inputs.
     """
-    if compiled.count != 1 or compiled.stage != "inference" or not compiled.plain:
+    program = compiled.only("inference")
+    if program is None or len(compiled.programs) != 1 or not program.gives_results:
         return None
-    executable = compiled.executable
+    executable = program.executable
     fast = getattr(executable, "is_native", False) or getattr(executable, "is_on_gpu", False)
-    if not fast or not _needs_no_wrapper(metadata, inputs):
+    if not fast or not is_traced_plainly(metadata, inputs):
         return None
     if len(executable.info.arguments) != len(inputs):
         return None
@@ -61,17 +77,19 @@ def direct_call(
     return call
 
 
-def _needs_no_wrapper(metadata: Any, inputs: Sequence[Any]) -> bool:
-    """Whether AOTAutograd's wrapper would only pass arguments and results through."""
+def is_traced_plainly(metadata: Any, inputs: Sequence[Any], mutations: Sequence[Any] = ()) -> bool:
+    """Whether AOTAutograd's wrapper of a graph without gradients would only pass arguments and
+    results through, which may be mutated in one of these ways."""
     from torch._functorch._aot_autograd.schemas import MutationType, OutputType
 
     if metadata is None or len(metadata.input_info) != len(inputs):
         return False
+    allowed = mutations or (MutationType.NOT_MUTATED,)
     plain_outputs = (OutputType.non_alias, OutputType.unsafe_view_alias)
     return (
         all(type(x) in (torch.Tensor, torch.nn.Parameter, int, float, bool)
             or _is_fake(x) for x in inputs)
-        and all(i.mutation_type is MutationType.NOT_MUTATED for i in metadata.input_info)
+        and all(i.mutation_type in allowed for i in metadata.input_info)
         and all(o.output_type in plain_outputs and not o.dynamic_dims for o in metadata.output_info)
         and not metadata.num_intermediate_bases
         and not metadata.tokens

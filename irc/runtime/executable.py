@@ -134,6 +134,11 @@ class Executable:
         return self._call
 
     @property
+    def fast_call_list(self) -> Callable[[list[object]], tuple[object, ...]]:
+        """What is behind `boxed`: takes one list, which it empties."""
+        return self._call_list
+
+    @property
     def metrics(self) -> Mapping[str, int]:
         """Counters of this program alone."""
         return dict(self.info.metrics)

@@ -175,6 +175,7 @@ _MADE: dict[object, Callable[..., object]] = {
     "late-errors": _late_errors,
     "late-check": _late_check,
     "late-fail": _late_fail,
+    "no-tensor": torch_abi.undefined_tensor,
     "to-gpu": lambda device: lambda number: (number.to(f"cuda:{device}"),),
 }
 

@@ -445,12 +445,31 @@ def test_spec_words():
     assert words == [6, 2, 1, -1, 8, 8, -1]
 
 
-def test_nothing_for_a_tensor_that_is_not_optional_goes_by_python():
-    """C's entries take a handle there; the backward of attention without a mask is called so."""
+def test_nothing_for_a_tensor_that_is_not_optional():
+    """Shims take a handle of a tensor that is none; the backward of attention without a mask is
+    called so."""
     callee = "aten._scaled_dot_product_efficient_attention_backward.default"
-    arguments = {a.name: 0 for a in find_operator(callee)._schema.arguments
-                 if str(a.type) != "Tensor"}  # fmt: skip
-    assert not needs_python(AtenCall(callee, arguments), find_operator(callee))
-    assert needs_python(AtenCall(callee, {**arguments, "attn_bias": None}), find_operator(callee))
+    op = find_operator(callee)
+    arguments = {a.name: 0 for a in op._schema.arguments if str(a.type) != "Tensor"}
+    without = {**arguments, "attn_bias": None}
+    for path in ("shim", "dispatcher"):
+        assert not needs_python(AtenCall(callee, arguments), op, path)
+        assert needs_python(AtenCall(callee, without), op, path) == (path != "shim")
     optional = "aten._scaled_dot_product_flash_attention_for_cpu.default"
-    assert not needs_python(AtenCall(optional, {"attn_mask": None}), find_operator(optional))
+    mask = AtenCall(optional, {"attn_mask": None})
+    assert not needs_python(mask, find_operator(optional), "dispatcher")
+
+
+def test_torch_gets_no_tensor_by_a_shim():
+    def body(e):
+        x = HostArguments(e).argument_tensor(0, spec(None))
+        e.begin()
+        call = AtenCall("aten.mul.Tensor", {"self": x, "other": None}, [1])
+        (y,) = call_aten(e, call, floating=True, path="shim")
+        return [HostResults(e).result_tensor(y)]
+
+    program = build(1, body)
+    for _ in range(3):
+        with pytest.raises((RuntimeError, TypeError)):
+            program.call(torch.randn(2))
+    assert torch_abi.undefined_tensor() is torch_abi.undefined_tensor()

@@ -60,7 +60,7 @@ def call_aten(
 
     op = aten_paths.find_operator(call.callee)
     chosen = aten_paths.classify(op, floating=floating, device=call.device, gpu=emitter.gpu)
-    name = path or ("boxed" if needs_python(call, op) else chosen.name)
+    name = path or ("boxed" if needs_python(call, op, chosen.name) else chosen.name)
     if name != "boxed":
         # An operator may wait for another thread (a collective, a GPU) that needs the lock first.
         emitter.unlock()
@@ -75,17 +75,19 @@ def call_aten(
     return _call_boxed(emitter, call, op)
 
 
-def needs_python(call: AtenCall, op: Any) -> bool:
+def needs_python(call: AtenCall, op: Any, path: str) -> bool:
     """Whether a number is given for a tensor, which only Python's entry makes one of, a complex
-    number for a scalar, which C's have no type for, or nothing for a tensor that isn't optional:
-    gradients of attention are asked for so, without a mask."""
+    number for a scalar, which C's have no type for, or, where it isn't a shim that is called,
+    nothing for a tensor that isn't optional: gradients of attention are asked for so, without a
+    mask."""
     from irc.boundary.aten_paths import complex_number
 
     for argument in op._schema.arguments:
         value = call.arguments.get(argument.name)
         if isinstance(value, list) and complex_number(value) is not None:
             return True
-        if value is None and argument.name in call.arguments and str(argument.type) == "Tensor":
+        absent = value is None and argument.name in call.arguments
+        if absent and str(argument.type) == "Tensor" and path != "shim":
             return True
         is_tensor = str(argument.type) in ("Tensor", "Optional[Tensor]")
         if is_tensor and value is not None and not isinstance(value, HostTensor):
@@ -250,8 +252,8 @@ class _Marshal:
         self.emitter.builder.store(value, room)
         return room
 
-    def _handle(self, value: HostTensor) -> Value:
-        return value.handle
+    def _handle(self, value: HostTensor | None) -> Value:
+        return self.emitter.memory_of(("no-tensor",)) if value is None else value.handle
 
     def _generator(self, value: object) -> Value:
         raise ValueError("only torch's default generator can be passed to a C shim")
