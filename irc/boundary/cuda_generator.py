@@ -55,7 +55,7 @@ class Drawer:
 
     def draw(self, increment: int, device: int) -> torch.Tensor:
         """`philox_state` of a device by its number, on its current stream."""
-        generator, state = _address(device), _GeneratorState()
+        generator, state = generator_address(device), _GeneratorState()
         words = torch.empty(2, dtype=torch.int64, device=torch.device("cuda", device))
         with self._locked(generator):
             self.state(ctypes.byref(state), generator, increment)
@@ -90,7 +90,7 @@ def philox_state(increment: int, device: torch.device) -> torch.Tensor:
 FUNCTIONS: dict[str, Callable[..., Any]] = {"philox_state": philox_state}
 
 
-def _address(device: int) -> int:
+def generator_address(device: int) -> int:
     """Where a device's default generator is."""
     generator = torch.cuda.default_generators[device]
     return ctypes.c_uint64.from_address(id(generator) + _GENERATOR).value
@@ -119,13 +119,13 @@ def drawer() -> Drawer | None:
         if mutex is None:
             return None
         known = Drawer(state, unpack, lock, unlock, mutex)
-        return known if _moves_on(known) else None
+        return known if moves_on(known.draw) else None
 
 
 def _mutex(attempt: Callable[[int], int], unlock: Callable[[int], int]) -> int | None:
     """How far into a generator its lock stands: the zeros that keep another thread from drawing."""
     device = torch.cuda.current_device()
-    generator = _address(device)
+    generator = generator_address(device)
     for place in _MUTEX_PLACES:
         words = (ctypes.c_uint64 * _MUTEX_WORDS).from_address(generator + place)
         if any(words):
@@ -155,14 +155,15 @@ def _as_it_was(device: int) -> Iterator[Any]:
         generator.set_state(before)
 
 
-def _moves_on(known: Drawer) -> bool:
-    """Whether the generator's seed and offset are told, and it goes on as is said."""
+def moves_on(draw: Callable[[int, int], torch.Tensor]) -> bool:
+    """Whether `draw`, of an increment and a device, tells the seed and the offset of the default
+    generator of the present device, and has it go on as is said; it is as it was then."""
     device = torch.cuda.current_device()
-    generator = torch.cuda.default_generators[device]
-    generator.manual_seed(_SEED)
-    generator.set_offset(400)
-    words = [known.draw(12, device).tolist(), known.draw(4, device).tolist()]
-    return words == [[_SEED, 400], [_SEED, 412]] and generator.get_offset() == 416
+    with _disable_current_modes(), _as_it_was(device) as generator:
+        generator.manual_seed(_SEED)
+        generator.set_offset(400)
+        words = [draw(12, device).tolist(), draw(4, device).tolist()]
+        return words == [[_SEED, 400], [_SEED, 412]] and bool(generator.get_offset() == 416)
 
 
 # -- how torch's kernel of a dropout draws
@@ -253,4 +254,5 @@ def _draws_so(draws: Draws, count: int, dtype: torch.dtype, device: int) -> bool
     return generator.get_offset() == 8 + draws.increment(count)
 
 
-__all__ = ["FUNCTIONS", "Drawer", "Draws", "drawer", "dropout_draws", "philox_state"]
+__all__ = ["FUNCTIONS", "Drawer", "Draws", "drawer", "dropout_draws", "generator_address",
+           "moves_on", "philox_state"]  # fmt: skip

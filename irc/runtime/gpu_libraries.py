@@ -9,7 +9,14 @@ from typing import Any
 
 import torch
 
-from irc.boundary import cuda_blas, cuda_blas_lt, cuda_convolutions, cuda_memory, torch_abi
+from irc.boundary import (
+    cuda_blas,
+    cuda_blas_lt,
+    cuda_convolutions,
+    cuda_draws,
+    cuda_memory,
+    torch_abi,
+)
 from irc.boundary.cuda import Gpu
 from irc.codegen.host.gpu_products import support_name
 from irc.codegen.host.support_products import KEPT_WORDS
@@ -20,13 +27,15 @@ from irc.runtime import native
 def library_of(gpu: Gpu) -> Callable[..., Any]:
     """What gives the words of a function: of ("product", form, dtype) as `cuda_blas` says, of
     ("biased", dtype, numbers, device, step) as `cuda_blas_lt`: new ones each time, of
-    ("convolution", its fields) as `cuda_convolutions`, and of ("memory",) as `cuda_memory`."""
+    ("convolution", its fields) as `cuda_convolutions`, of ("memory",) as `cuda_memory`, and of
+    ("draw", device) as `cuda_draws`."""
     if gpu.library is not None:
         return gpu.library
     finders: dict[str, Callable[..., Any]] = {
         "product": cuda_blas.finder(gpu.symbol_address, _call_product),
         "biased": cuda_blas_lt.finder(gpu.symbol_address, _call_biased),
         "convolution": cuda_convolutions.finder(gpu.symbol_address, call_convolution),
+        "draw": cuda_draws.finder(call_draw),
         "memory": cuda_memory.finder(gpu.symbol_address, functools.partial(made_empty, gpu)),
     }
     return lambda which, *rest: finders[which](*rest)
@@ -65,6 +74,15 @@ def call_convolution(
     return int(call(ctypes.addressof(words), *map(torch_abi.tensor_handle, tensors)))
 
 
+def call_draw(words: cuda_draws.DrawWords, increment: int, out: int, stream: int) -> int:
+    """`irc_gpu_draw` to memory of the present device."""
+    pointer = ctypes.c_void_p
+    call = ctypes.PYFUNCTYPE(ctypes.c_int32, pointer, ctypes.c_int64, pointer, pointer)(
+        native.gpu_support("irc_gpu_draw")
+    )
+    return int(call(ctypes.addressof(words), increment, out, stream))
+
+
 def made_empty(
     gpu: Gpu, words: cuda_memory.MemoryFunctions, device: int, sizes: Sequence[int],
     strides: Sequence[int], dtype: torch.dtype,
@@ -86,4 +104,4 @@ def made_empty(
     return None if delete(handle) else tensor
 
 
-__all__ = ["call_convolution", "library_of", "made_empty"]
+__all__ = ["call_convolution", "call_draw", "library_of", "made_empty"]

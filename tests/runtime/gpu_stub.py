@@ -38,6 +38,7 @@ from irc.target import Target
 from irc.target.cpu import TargetFeatures
 from tests.runtime.gpu_stub_blas import StubBlas
 from tests.runtime.gpu_stub_convolutions import StubConvolutions
+from tests.runtime.gpu_stub_draws import StubDraws
 
 _CONTEXT = 0xC0000
 #: A failed program deletes its guard with Python's error set, which Python can't run with.
@@ -108,6 +109,7 @@ class Stub:
     arrives: list[tuple[int, bytes]] | None = None
     blas: StubBlas = attrs.field(factory=StubBlas)
     convolutions: StubConvolutions = attrs.field(factory=StubConvolutions)
+    draws: StubDraws = attrs.field(factory=StubDraws)
     #: What makes tensors: the CPU's function, which takes the same arguments.
     memory: cuda_memory.MemoryFunctions = attrs.field(factory=cuda_memory.MemoryFunctions)
     #: Events that were recorded and waited for, and how many launches there were before.
@@ -133,7 +135,7 @@ class Stub:
         table[cuda.INDEX_MASK] = 2**64 - 1  # the CPU's index is -1
         which = {
             "product": self.blas.words, "biased": self.blas.biased, "memory": lambda: self.memory,
-            "convolution": self.convolutions.words,
+            "convolution": self.convolutions.words, "draw": self.draws.words,
         }  # fmt: skip
         library = lambda name, *rest: which[name](*rest)  # noqa: E731
         self.memory[cuda_memory.EMPTY] = torch_abi.symbol_address(EMPTY_CPU) or 0

@@ -15,7 +15,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irc.boundary import cuda
+from irc.boundary import cuda, cuda_draws
 from irc.codegen.host.aten import AtenCall, call_aten, call_object
 from irc.codegen.host.emitter import (
     I1,
@@ -362,6 +362,8 @@ class GpuLowering(Lowering):
         pointwise = self.pointwise.get(id(step))
         if pointwise is not None:
             return self._pointwise(step, pointwise, fresh)
+        if step.callee == cuda_draws.OPERATOR:
+            return self._draw(step, fresh)
         direct = self.direct.get(id(step))
         if direct is None:
             self.kept.forget()
@@ -406,7 +408,38 @@ class GpuLowering(Lowering):
                     e, product, lambda r: places[r] if r in places else self.data(r), self.kept
                 )
                 total = b.or_(total, code)
-        with b.if_then(b.icmp_signed("!=", total, I32(0)), likely=False), self._apart():
+        self._by_operator_unless(total, step, fresh, outs)
+        results: list[HostTensor | Value | None] = [None] * len(fresh)
+        for position, out in outs.items():
+            assert out.slot is not None
+            results[position] = e.own(out.rank, out.slot)
+        return results
+
+    def _draw(
+        self, step: P.CallOperator, fresh: Sequence[P.Result]
+    ) -> list[HostTensor | Value | None]:
+        """How far the generator of a GPU is, which goes on."""
+        e, layout = self.emitter, fresh[0].layout
+        assert layout is not None
+        device = device_number(layout.device)
+        out = self.fresh(*self.sizes(layout), layout.dtype, layout.device)
+        increment = constant(int(dict(step.arguments)["increment"]))  # type: ignore[arg-type]
+        words = e.memory_of(("gpu-library", "draw", device))
+        operands = [words, increment, self.memory.data(out), self.stream(device)]
+        e.unlock()  # who holds the generator's lock may wait for the interpreter's
+        with self._clocked(step.callee):
+            code = self.builder.call(e.support("irc_gpu_draw"), operands)
+        self._by_operator_unless(code, step, fresh, {0: out})
+        assert out.slot is not None
+        return [e.own(out.rank, out.slot)]
+
+    def _by_operator_unless(
+        self, code: Value, step: P.CallOperator, fresh: Sequence[P.Result],
+        outs: Mapping[int, HostTensor],
+    ) -> None:  # fmt: skip
+        """Where `code` isn't 0, have the operator make the results `outs`."""
+        b, e = self.builder, self.emitter
+        with b.if_then(b.icmp_signed("!=", code, I32(0)), likely=False), self._apart():
             others = super().call_operator(step, fresh)
             self.kept.clear()
             for position, out in outs.items():
@@ -415,11 +448,6 @@ class GpuLowering(Lowering):
                 assert out.slot is not None and other.slot is not None
                 b.store(out.handle, e.slot(other.slot))
                 b.store(other.handle, e.slot(out.slot))
-        results: list[HostTensor | Value | None] = [None] * len(fresh)
-        for position, out in outs.items():
-            assert out.slot is not None
-            results[position] = e.own(out.rank, out.slot)
-        return results
 
     @contextmanager
     def _apart(self) -> Iterator[None]:

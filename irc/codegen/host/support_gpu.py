@@ -38,6 +38,7 @@ from __future__ import annotations
 from irc.boundary import cuda
 from irc.codegen.host import (
     support_convolutions,
+    support_draws,
     support_memory,
     support_products,
     support_reads,
@@ -442,6 +443,7 @@ python:
 
 SIGNATURES = {
     **support_convolutions.SIGNATURES,
+    **support_draws.SIGNATURES,
     **support_memory.SIGNATURES,
     **support_products.SIGNATURES,
     **support_reads.SIGNATURES,
@@ -464,7 +466,8 @@ def support_text() -> str:
         check = check.replace(old, new)
     text = "".join((
         DECLARATIONS, check, DEVICES, LAUNCH, LATE, support_products.products_text(),
-        support_memory.memory_text(), support_convolutions.convolutions_text(), support_reads.READS,
+        support_memory.memory_text(), support_convolutions.convolutions_text(),
+        support_draws.draws_text(), support_reads.READS,
     ))  # fmt: skip
     for name in ("FIRST_VARIANT", "RING_BYTES", "RING_TAIL", "RING_PLACES",
                  "RING_MEMORY", "RING_KERNEL", "RING_ENTRIES", "CHECK_THREADS"):  # fmt: skip
