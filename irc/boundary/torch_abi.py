@@ -171,14 +171,14 @@ def tensor_from_handle(handle: int) -> torch.Tensor:
 def undefined_tensor() -> ctypes.Array[ctypes.c_uint64]:
     """The memory of a tensor that is none, as C++ writes one: its address is a handle of it. Such a
     handle stands for nothing where a function's tensor isn't optional. RuntimeError without one."""
-    made, defined = ctypes.c_void_p(), ctypes.c_bool(True)
+    handle, defined = ctypes.c_void_p(), ctypes.c_bool(True)
     new = c_function("aoti_torch_new_uninitialized_tensor", ctypes.c_int32, ctypes.c_void_p)
     ask = c_function("aoti_torch_is_defined", ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-    if new(ctypes.addressof(made)) or made.value is None:
+    if new(ctypes.addressof(handle)) or handle.value is None:
         raise RuntimeError("torch makes no tensor that is none")
-    words = (ctypes.c_uint64 * 1)(_read_word(made.value))
+    words = (ctypes.c_uint64 * 1)(_read_word(handle.value))
     delete = c_function("aoti_torch_delete_tensor_object", ctypes.c_int32, ctypes.c_void_p)
-    delete(made)
+    delete(handle)
     if ask(ctypes.addressof(words), ctypes.addressof(defined)) or defined.value:
         raise RuntimeError("a tensor that is none isn't one pointer, which all of them share")
     return words

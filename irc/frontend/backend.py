@@ -307,7 +307,7 @@ def compile_fx(
         if executables is not None:
             alone = not taken.absent and not frozen and rest is None and not lengths
             alone = alone and not any(isinstance(o, Given) for o in taken.outputs)
-            executables.add(stage, direct_calls.Program(executable, taken.outputs, alone))
+            executables.add(stage, direct_calls.CompiledGraph(executable, taken.outputs, alone))
         run = boxed(executable, taken.outputs, taken.absent)
         return run if rest is None else with_rest(run, rest), frozen
 

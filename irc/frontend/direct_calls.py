@@ -18,7 +18,7 @@ import torch
 
 
 @attrs.frozen
-class Program:
+class CompiledGraph:
     """What was compiled of one graph. `is_alone`: nothing stands around the executable but the
     order of its results; `outputs`: which of them the graph's outputs are."""
 
@@ -36,16 +36,16 @@ class Program:
 class Executables:
     """What was compiled of one traced function, by stage."""
 
-    programs: dict[str, list[Program]] = attrs.field(factory=dict)
+    programs: dict[str, list[CompiledGraph]] = attrs.field(factory=dict)
 
-    def add(self, stage: str, program: Program) -> None:
+    def add(self, stage: str, program: CompiledGraph) -> None:
         """Note one more program."""
         self.programs.setdefault(stage, []).append(program)
 
-    def only(self, stage: str) -> Program | None:
+    def only(self, stage: str) -> CompiledGraph | None:
         """The program of a stage, if there is one alone."""
-        found = self.programs.get(stage, [])
-        return found[0] if len(found) == 1 else None
+        graphs = self.programs.get(stage, [])
+        return graphs[0] if len(graphs) == 1 else None
 
 
 def metadata() -> Any:

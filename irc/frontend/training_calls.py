@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from irc.frontend.direct_calls import Executables, Program, is_subclass, is_traced_plainly
+from irc.frontend.direct_calls import CompiledGraph, Executables, is_subclass, is_traced_plainly
 from irc.runtime.executable import Executable
 
 Apply = Callable[..., tuple[Any, ...]]
@@ -43,14 +43,14 @@ def training_call(
     if len(forward.executable.info.arguments) != len(inputs):
         return None
     nodes: list[Any] = []  # AOTAutograd's function
-    made: list[Apply | None] = []
+    own: list[Apply | None] = []
 
     def call(*arguments: Any) -> Any:
-        if made:
-            apply = made[0]
+        if own:
+            apply = own[0]
         elif nodes and nodes[0].compiled_bw is not None:
             apply = _function(nodes[0], programs, metadata, inputs)
-            made.append(apply)
+            own.append(apply)
         else:
             apply = None
         if apply is not None and torch.is_grad_enabled() and _transforms() is None:
@@ -91,7 +91,7 @@ def _function(
     return apply
 
 
-def _forward(forward: Program, metadata: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+def _forward(forward: CompiledGraph, metadata: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
     run = forward.executable.fast_call
     shown = metadata.num_forward_returns
     information = metadata.output_info
@@ -127,10 +127,10 @@ def _forward(forward: Program, metadata: Any, inputs: Sequence[Any]) -> Callable
     return whole if written or views or constant else plain
 
 
-def _backward(base: Any, backward: Program, metadata: Any) -> Callable[..., Any]:
+def _backward(base: Any, backward: CompiledGraph, metadata: Any) -> Callable[..., Any]:
     run, gather = backward.executable.fast_call_list, _gather(backward.outputs)
     boxed = getattr(base, "boxed_grads_call", False)
-    wanted = _tangents(metadata)
+    places = _tangents(metadata)
     laid_out = [_laid_out(meta.memory_format) for meta in metadata.subclass_tangent_meta]
     undecided = metadata.deterministic is False
 
@@ -141,16 +141,16 @@ def _backward(base: Any, backward: Program, metadata: Any) -> Callable[..., Any]
             and _transforms() is None
             and not torch._C._autograd._get_current_graph_task_keep_graph()
             and not (undecided and torch.are_deterministic_algorithms_enabled())
-            and all(type(gradients[i]) is torch.Tensor for i in wanted)
+            and all(type(gradients[i]) is torch.Tensor for i in places)
         )
 
-    def step(ctx: Any, *given: Any) -> tuple[Any, ...]:
-        gradients: Any = given[0] if boxed else given
+    def step(ctx: Any, *boxes: Any) -> tuple[Any, ...]:
+        gradients: Any = boxes[0] if boxed else boxes
         if not is_usual(gradients):
-            inherited: tuple[Any, ...] = base.backward(ctx, *given)
+            inherited: tuple[Any, ...] = base.backward(ctx, *boxes)
             return inherited
         arguments = [*ctx.saved_tensors]
-        for i, in_layout in zip(wanted, laid_out, strict=True):
+        for i, in_layout in zip(places, laid_out, strict=True):
             arguments.append(in_layout(gradients[i]))
         if boxed:
             gradients.clear()
@@ -173,18 +173,18 @@ def _gather(outputs: Sequence[Any]) -> Callable[[tuple[Any, ...]], tuple[Any, ..
     return lambda results: take(results + tail)
 
 
-def _laid_out(wanted: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+def _laid_out(layout: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     """What gives a gradient as it lies in the trace: itself, or a copy by AOTAutograd."""
     from torch._functorch._aot_autograd.runtime_wrappers import coerce_to_expected_memory_format
 
-    if wanted.memory_format is not None:
-        return lambda t: coerce_to_expected_memory_format(t, wanted)
-    size, stride = torch.Size(wanted.size), tuple(wanted.stride)
+    if layout.memory_format is not None:
+        return lambda t: coerce_to_expected_memory_format(t, layout)
+    size, stride = torch.Size(layout.size), tuple(layout.stride)
 
     def in_layout(t: torch.Tensor) -> torch.Tensor:
         if t.shape == size and t.stride() == stride:
             return t
-        return coerce_to_expected_memory_format(t, wanted)
+        return coerce_to_expected_memory_format(t, layout)
 
     return in_layout
 
@@ -228,7 +228,7 @@ def _hooks_are_traced() -> bool:
     return hooks is not None and any(isinstance(hook, torch.fx.GraphModule) for hook in hooks)
 
 
-def _detaches(backward: Program, metadata: Any) -> bool:
+def _detaches(backward: CompiledGraph, metadata: Any) -> bool:
     """Whether AOTAutograd hides arguments from autograd: results of other functions for which the
     graph has no gradient."""
     pairs = zip(backward.outputs, metadata.input_info, strict=True)

@@ -197,6 +197,8 @@ QUESTIONS = frozenset("""
 #: The edges, what each asks, and why: what is asked here decides no text's meaning.
 EDGES = {
     "frontend/backend.py": "Target.host",  # torch.compile: what a graph is made for
+    # Whether a backward may run, as AOTAutograd asks.
+    "frontend/training_calls.py": "are_deterministic_algorithms_enabled",
     "frontend/tracing.py": "Target.host get_default_dtype",  # irc.trace, in the program's text
     "frontend/decompositions/table.py": "get_default_dtype",  # while torch traces
     "frontend/fx/stride_order.py": "get_default_dtype",  # while torch traces
