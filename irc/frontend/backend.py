@@ -47,6 +47,7 @@ from irc.target import Target
 
 if TYPE_CHECKING:
     from irc.frontend.freezing import Freezer
+    from irc.frontend.fx.joined_saves import JoinLimits
 
 Compiler = Callable[[Imported, Options, Target], Callable[..., Any]]
 
@@ -349,7 +350,7 @@ def partitioned(options: Options, joint: fx.GraphModule, *arguments: Any, **keyw
     from irc.frontend.fx import joined_saves
 
     cut = attention.partition(options, functools.partial(target_of, (), options))
-    joining = joined_saves.joining(cut, functools.partial(joined_bytes, options))
+    joining = joined_saves.joining(cut, functools.partial(joined_limits, options))
     return joining(joint, *arguments, **keywords)
 
 
@@ -362,13 +363,16 @@ def joined_parts(module: fx.GraphModule, stage: str) -> JoinedParts:
     return joined_saves.parts_of(module, stage)
 
 
-def joined_bytes(options: Options, module: fx.GraphModule) -> int:
-    """How large a saved tensor may be that is joined with others; 0 where none is: graphs of CUDA
-    make no tensors, and who builds programs otherwise takes graphs as they are."""
+def joined_limits(options: Options, module: fx.GraphModule) -> JoinLimits:
+    """What of saved tensors is joined with others; nothing where graphs of CUDA make no tensors
+    anyway, and where who builds programs otherwise takes graphs as they are."""
+    from irc.frontend.fx import joined_saves
+
     target = target_of((), options, module)
     if options.cuda_graphs or _builders or not target.is_gpu:
-        return 0
-    return target.gpu.joined_bytes
+        return joined_saves.NOTHING
+    gpu = target.gpu
+    return joined_saves.JoinLimits(gpu.joined_bytes, gpu.joined_blocks, gpu.joined_least)
 
 
 def taken_from(imported: Imported, frozen: Sequence[int]) -> Imported:

@@ -44,17 +44,25 @@ def read_with_origins(
 
 
 def _joined(program: P.HostProgram, function: host.HostFuncOp) -> P.HostProgram:
-    """The program with the arguments and results together that have a `place` in one array."""
-    arguments, results = (_places(info) for info in (function.arg_info, function.result_info))
-    if arguments:
-        (within,) = {e.get("within").value for e in function.arg_info if e.get("place") is not None}
-        program = join_arguments(program, arguments, within)
-    return join_results(program, results) if results else program
+    """The program with the arguments and results together that have a `place` in one array. Those
+    of one array follow each other; the last array's come first, so that all stay where they are."""
+    for places in reversed(_places(function.arg_info).values()):
+        within = list(function.arg_info)[min(places)].get("within").value
+        program = join_arguments(program, places, within)
+    for places in reversed(_places(function.result_info).values()):
+        program = join_results(program, places)
+    return program
 
 
-def _places(info: Any) -> dict[int, int]:
-    entries = ((i, entry.get("place")) for i, entry in enumerate(info or ()))
-    return {i: place.value for i, place in entries if place is not None}
+def _places(info: Any) -> dict[int, dict[int, int]]:
+    """The places by position, by the number of the array that they are in."""
+    blocks: dict[int, dict[int, int]] = {}
+    for position, entry in enumerate(info or ()):
+        if entry.get("place") is not None:
+            block = entry.get("block")
+            number = 0 if block is None else block.value
+            blocks.setdefault(number, {})[position] = entry.get("place").value
+    return blocks
 
 
 def layout_of(type_: T.TensorType, op: Operation | None = None) -> P.Layout:

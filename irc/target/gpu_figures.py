@@ -225,8 +225,13 @@ class GpuFigures(Speeds):
 
     # -- what a forward saves
     joined_bytes: Annotated[int, Figure(
-        "bytes", "of a tensor that is saved as a part of one with all such: each tensor of its own "
+        "bytes", "of a tensor that is saved as a part of one with others: each tensor of its own "
         "takes 3 us of a step, and what is joined goes when all of it has been read")] = 4 << 20
+    joined_blocks: Annotated[int, Figure(
+        "arrays", "the most that what is saved is joined into, by when it is read last: so much of "
+        "it is kept too long (BERT-base's step of 4x128 saves 262 MiB)", least=1)] = 8
+    joined_least: Annotated[int, Figure(
+        "bytes", "of each of these arrays, where there are several", least=1)] = 2 << 20
 
     # -- join-launches
     joined_warps: Annotated[int, Figure(

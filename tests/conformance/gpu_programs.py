@@ -20,6 +20,7 @@ from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel, safe_name
 from irc.dialects import kernel
 from irc.frontend import backend
+from irc.frontend.fx.joined_saves import NOTHING
 from irc.frontend.fx.saved_activations import report_strides, saved_outputs, take_strides
 from irc.frontend.importing.importer import import_graph
 from irc.ir.passes import Instrumentation, PassContext, PassManager
@@ -120,7 +121,8 @@ def lowered(
 
     asked = {"target": "triton", **(options or {})}
     torch._dynamo.reset()
-    apart = mock.patch.object(backend, "joined_bytes", lambda *_: 0)  # `module` is run as it is
+    # `module` is run as it is
+    apart = mock.patch.object(backend, "joined_limits", lambda *_: NOTHING)
     with apart, mock.patch.object(backend, "compile_fx", compile_fx), FakeTensorMode():
         run(lambda f: torch.compile(f, backend="irc", fullgraph=True, options=asked))
     return found

@@ -12,6 +12,11 @@ from torch._dynamo import compiled_autograd
 
 from irc.frontend import backend
 from irc.frontend.fx import joined_saves
+from irc.frontend.fx.joined_saves import JoinLimits
+
+
+def limit_to(monkeypatch: pytest.MonkeyPatch, limits: JoinLimits) -> None:
+    monkeypatch.setattr(backend, "joined_limits", lambda *_: limits)
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +30,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return found[-1]
 
     monkeypatch.setattr(joined_saves, "join_saved", counted)
-    monkeypatch.setattr(backend, "joined_bytes", lambda *_: 1 << 10)
+    limit_to(monkeypatch, JoinLimits(1 << 10))
     torch._dynamo.reset()
     yield found
     compiled_autograd.reset()
@@ -71,6 +76,61 @@ def test_autograd_keeps_one_tensor_and_hooks_see_it():
         check(own, call, expected)
     blocks = [t for t in packed if t.dtype is torch.uint8]
     assert len(blocks) == 1 and blocks[0].dim() == 1
+
+
+class Deep(nn.Module):
+    """Layers whose activations the backward reads one after another, the last one's first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.ModuleList(nn.Linear(6, 6) for _ in range(6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x).sin() * x.cos()
+        return x
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 8])
+def test_what_is_read_at_one_time_is_in_one_array(most, monkeypatch):
+    limit_to(monkeypatch, JoinLimits(1 << 10, most, 1024))
+    own, expected = Deep(), Deep()
+    call, packed = torch.compile(own, backend="irc"), []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        packed.append(tensor)
+        return tensor.clone()
+
+    for _ in range(2):
+        packed.clear()
+        own.zero_grad(), expected.zero_grad()
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            check(own, call, expected)
+        blocks = [t for t in packed if t.dtype is torch.uint8]
+        total = sum(map(torch.numel, blocks))
+        assert len(blocks) == min(most, total // 1024) and total // 1024 > 3
+        assert all(t.numel() <= total / len(blocks) + 512 for t in blocks)
+
+
+def test_arrays_go_when_they_have_been_read(monkeypatch):
+    """As the native program drops what it was given: after the step that reads it last."""
+    limit_to(monkeypatch, JoinLimits(1 << 10, 3, 512))
+    with backend.recording() as compiled:
+        torch.compile(Deep(), backend="irc")(torch.randn(4, 6)).sum().backward()
+    (backward,) = [each for each in compiled if each.stage == "backward"]
+    function = backward.imported.module.lookup("main")
+    operations = list(function.block.ops)
+    blocks: dict[int, list[Any]] = {}
+    for argument, entry in zip(function.block.arguments, function.arg_info, strict=True):
+        if entry.get("block") is not None:
+            blocks.setdefault(entry.get("block").value, []).append(argument)
+    last = {
+        number: max(operations.index(user) for argument in members for user in argument.users)
+        for number, members in blocks.items()
+    }
+    assert len(last) == 3 and len(set(last.values())) == 3
+    assert min(last.values()) < len(operations) / 2
 
 
 def test_a_graph_may_be_walked_twice():
@@ -134,11 +194,12 @@ def test_graphs_of_cuda_make_no_tensors_anyway(monkeypatch):
     graph = torch.fx.symbolic_trace(lambda x: x)
     plain, graphs = parse_options(None, {"target": "triton"}), {"cuda_graphs": True}
     graphed = parse_options(None, {"target": "triton", **graphs})
-    assert backend.joined_bytes(plain, graph) > 0 == backend.joined_bytes(graphed, graph)
-    assert backend.joined_bytes(parse_options(None, None), graph) == 0
-    for count in (0, 1000):
-        told = {"target": f"#irc.target<sm_90, joined_bytes = {count}>"}
-        assert backend.joined_bytes(parse_options(None, told), graph) == count
+    assert backend.joined_limits(plain, graph).bytes > 0
+    for nothing in (graphed, parse_options(None, None)):
+        assert backend.joined_limits(nothing, graph) == joined_saves.NOTHING
+    told = "joined_bytes = 1000, joined_blocks = 5, joined_least = 7"
+    chosen = parse_options(None, {"target": f"#irc.target<sm_90, {told}>"})
+    assert backend.joined_limits(chosen, graph) == JoinLimits(1000, 5, 7)
 
 
 class Block(nn.Module):
@@ -163,7 +224,7 @@ class Block(nn.Module):
 @pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_on_a_gpu(dtype, slow, counts, monkeypatch):
-    monkeypatch.setattr(backend, "joined_bytes", lambda *_: 4 << 20)
+    limit_to(monkeypatch, JoinLimits(4 << 20))
     if slow:
         monkeypatch.setenv("IRC_FORCE_SLOW_HOST", "1")
     torch.manual_seed(0)

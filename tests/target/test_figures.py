@@ -289,7 +289,8 @@ GPU = {
 #: Time alone; images that are gathered (tests/passes/loop/test_inline_decisions.py); what is tuned
 #: with its arguments in no cache (tests/tuning/test_problem.py); and what the front end asks
 #: (tests/frontend/test_joined_saves.py).
-ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes"}
+ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_blocks",
+             "joined_least"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
 SWITCHED["matrix_rows"] = SWITCHED["matrix_panels"] = "avx512, sets = [{}]".format(", ".join(

@@ -24,6 +24,7 @@ ENTRIES: dict[str, tuple[type[Attribute], ...]] = {
     "alias_of": (A.IntegerAttr,),
     "shares": (A.IntegerAttr,),
     "saved": (A.UnitAttr,),
+    "block": (A.IntegerAttr,),
     "place": (A.IntegerAttr,),
     "within": (A.IntegerAttr,),
     "value": (A.DenseAttr, A.ResourceAttr),

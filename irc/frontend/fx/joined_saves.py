@@ -1,20 +1,23 @@
-"""What a training step's forward saves for its backward becomes one tensor.
+"""What a training step's forward saves for its backward becomes a few tensors.
 
 Each saved tensor costs a step's host some 3 us: memory, a Python object, AOTAutograd's questions, a
 place in autograd's node, and all of that again when it goes. Small ones that programs of irc make
 and that nobody else sees are joined where a GPU's host is what takes the time: the forward graph
-gives `irc::join` of them, the backward's takes that and reads each by `irc::part`. The programs
-know them as results and arguments with a place in one array (`irc.program.joined`), so that nothing
-is copied: the operators themselves are called by compiled autograd alone, which runs torch's graph.
+gives `irc::join` of them, the backward's takes that and reads each by `irc::part`. There are a few
+such arrays, each of what is read last at about the same time, since an array goes when all of it
+has been read. The programs know their parts as results and arguments with a place in an array
+(`irc.program.joined`), so that nothing is copied: the operators themselves are called by compiled
+autograd alone, which runs torch's graph.
 """
 
 from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import attrs
 import torch
 from torch import fx
 
@@ -59,20 +62,35 @@ _LONG, _LINE = 1024, 128
 Partition = Callable[..., tuple[fx.GraphModule, fx.GraphModule]]
 
 
-def joining(partition: Partition, limit_of: Callable[[fx.GraphModule], int]) -> Partition:
-    """A partition whose saved tensors of at most so many bytes are joined; 0: none are."""
+@attrs.frozen
+class JoinLimits:
+    """What is joined: tensors of at most so many `bytes` (0: none), into at most `blocks` arrays,
+    each of at least `least` bytes where there is a second one."""
+
+    bytes: int
+    blocks: int = 1
+    least: int = 0
+
+
+NOTHING = JoinLimits(0)
+
+
+def joining(partition: Partition, limits_of: Callable[[fx.GraphModule], JoinLimits]) -> Partition:
+    """A partition whose saved tensors are joined within limits."""
 
     def cut(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
         forward, backward = partition(joint, *arguments, **keywords)
-        limit = limit_of(joint)
-        if limit:
-            join_saved(forward, backward, keywords["num_fwd_outputs"], limit)
+        limits = limits_of(joint)
+        if limits.bytes:
+            join_saved(forward, backward, keywords["num_fwd_outputs"], limits)
         return forward, backward
 
     return cut
 
 
-def join_saved(forward: fx.GraphModule, backward: fx.GraphModule, shown: int, limit: int) -> int:
+def join_saved(
+    forward: fx.GraphModule, backward: fx.GraphModule, shown: int, limits: JoinLimits
+) -> int:
     """Join what the forward graph saves, behind `shown` outputs that the caller sees; how many.
     Images of convolutions stay apart, whose channels a program may have innermost."""
     (output,) = forward.graph.find_nodes(op="output")
@@ -87,22 +105,53 @@ def join_saved(forward: fx.GraphModule, backward: fx.GraphModule, shown: int, li
     chosen = [
         entry for entry in entries[shown:]
         if isinstance(entry, fx.Node) and not (images and _rank(entry) > 3)
-        and _is_small(entry, limit) and roots[_root(entry)] == 1
+        and _is_small(entry, limits.bytes) and roots[_root(entry)] == 1
         and _is_made(_root(entry)) and entry.name in taken
         and _is_read(taken[entry.name], entry, returned)
     ]  # fmt: skip
     if len(chosen) < 2 or len({node.meta["val"].device for node in chosen}) > 1:
         return 0
-    places, total = [], 0
-    for node in chosen:
-        value = node.meta["val"]
-        places.append(total)
-        total += padded(span_bytes(value.shape, value.stride(), value.element_size()))
-    block = _give(forward, output, chosen, places, total)
-    _take(backward, block, [taken[node.name] for node in chosen], places)
+    joined = 0
+    for members in _blocks(chosen, taken, backward.graph, limits):
+        places, total = [], 0
+        for node in members:
+            places.append(total)
+            total += _room(node)
+        block = _give(forward, output, members, places, total)
+        _take(backward, block, [taken[node.name] for node in members], places)
+        joined += len(members)
     for module in (forward, backward):
         module.recompile()
-    return len(chosen)
+    return joined
+
+
+def _blocks(
+    chosen: Sequence[fx.Node], taken: Mapping[str, fx.Node], backward: fx.Graph, limits: JoinLimits
+) -> list[list[fx.Node]]:
+    """What goes into one array each: tensors that the backward reads last at about the same time,
+    so that an array goes when it has been read. Those of one are in the forward's order."""
+    total = sum(map(_room, chosen))
+    count = max(1, min(limits.blocks, total // max(limits.least, 1)))
+    numbers = {node: number for number, node in enumerate(backward.nodes)}
+    last = {node: _last_use(taken[node.name], numbers) for node in chosen}
+    blocks: list[list[fx.Node]] = [[] for _ in range(count)]
+    before = 0
+    for node in sorted(chosen, key=last.__getitem__):
+        blocks[before * count // total].append(node)
+        before += _room(node)
+    order = {node: number for number, node in enumerate(chosen)}
+    return [sorted(block, key=order.__getitem__) for block in blocks if len(block) > 1]
+
+
+def _last_use(node: fx.Node, numbers: Mapping[fx.Node, int]) -> int:
+    """When a value of the backward is read last, as itself or by a view."""
+    uses = (_last_use(u, numbers) if _is_view(u) else numbers[u] for u in node.users)
+    return max(uses, default=numbers[node])
+
+
+def _room(node: fx.Node) -> int:
+    value = node.meta["val"]
+    return padded(span_bytes(value.shape, value.stride(), value.element_size()))
 
 
 def _give(
@@ -236,34 +285,47 @@ def result_parts(module: fx.GraphModule) -> JoinedParts:
     """Return what a forward graph joins one by one, in place; where that is."""
     (output,) = module.graph.find_nodes(op="output")
     entries: Any = output.args[0]
-    for position, block in enumerate(entries if isinstance(entries, list | tuple) else ()):
-        if isinstance(block, fx.Node) and block.target is JOIN:
-            tensors: Any = block.args[0]
-            places: Any = block.args[1]
-            output.args = ([*entries[:position], *tensors, *entries[position + 1 :]],)
-            output.meta.pop("desc", None)
-            module.graph.erase_node(block)
-            return JoinedParts(position, len(places), dict(enumerate(places, start=position)))
-    return JoinedParts()
+    blocks: list[tuple[int, int]] = []
+    results: dict[int, tuple[int, int]] = {}
+    shown: list[Any] = []
+    for position, entry in enumerate(entries if isinstance(entries, list | tuple) else ()):
+        if not isinstance(entry, fx.Node) or entry.target is not JOIN:
+            shown.append(entry)
+            continue
+        tensors: Any = entry.args[0]
+        places: Any = entry.args[1]
+        for number, place in enumerate(places, start=len(shown)):
+            results[number] = len(blocks), place
+        blocks.append((position, len(places)))
+        shown += tensors
+    if blocks:
+        output.args = (shown,)
+        output.meta.pop("desc", None)
+        for position, _ in blocks:
+            module.graph.erase_node(entries[position])
+    return JoinedParts(tuple(blocks), results)
 
 
 def argument_parts(module: fx.GraphModule) -> JoinedParts:
     """Take what a backward graph takes as one argument one by one, in place; where that is."""
+    blocks: list[tuple[int, int]] = []
+    arguments: dict[str, tuple[int, int, int]] = {}
     for position, block in enumerate(module.graph.find_nodes(op="placeholder")):
         readers = list(block.users)
         if not readers or any(reader.target is not PART for reader in readers):
             continue
-        arguments = {}
         for number, reader in enumerate(readers):
             with module.graph.inserting_before(block):
                 argument = module.graph.placeholder(f"{block.name}_{number}")
             argument.meta = dict(reader.meta)
-            arguments[argument.name] = reader.args[1], block.meta["val"].numel()
+            within = block.meta["val"].numel()
+            arguments[argument.name] = len(blocks), reader.args[1], within
             reader.replace_all_uses_with(argument)
             module.graph.erase_node(reader)
         module.graph.erase_node(block)
-        return JoinedParts(position, len(readers), arguments=arguments)
-    return JoinedParts()
+        blocks.append((position, len(readers)))
+    return JoinedParts(tuple(blocks), arguments=arguments)
 
 
-__all__ = ["JOIN", "PART", "argument_parts", "join_saved", "joining", "parts_of"]
+__all__ = ["JOIN", "NOTHING", "PART", "JoinLimits", "argument_parts", "join_saved", "joining",
+           "parts_of"]  # fmt: skip

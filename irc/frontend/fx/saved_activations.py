@@ -8,7 +8,8 @@ compiler of the forward graph for them and gives the backward's arguments those 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -21,24 +22,24 @@ from irc.frontend.importing.importer import Given, Imported, Output
 
 @attrs.frozen
 class JoinedParts:
-    """What stands for one tensor of a graph in the program's: `count` from `position` on; places by
-    position of an output, or (with the bytes of all) by name of an argument."""
+    """Which tensors of a graph stand for several of its program's. `blocks`: where each is in the
+    graph, in order, and for how many it stands; by position of an output, or by name of an
+    argument, the block, the place in it and (of arguments) the bytes of all of it."""
 
-    position: int = 0
-    count: int = 1
-    results: Mapping[int, int] = attrs.field(factory=dict)
-    arguments: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
+    blocks: tuple[tuple[int, int], ...] = ()
+    results: Mapping[int, tuple[int, int]] = attrs.field(factory=dict)
+    arguments: Mapping[str, tuple[int, int, int]] = attrs.field(factory=dict)
 
     def shifted(self, positions: frozenset[int]) -> frozenset[int]:
-        """Where outputs of the graph are in the program's, the joined one left out."""
-        more = self.count - 1
+        """Where outputs of the graph are in the program's, the joined ones left out."""
+        apart = positions - {position for position, _ in self.blocks}
         return frozenset(
-            p + more * (p > self.position) for p in positions if p != self.position or not more
+            p + sum(count - 1 for block, count in self.blocks if block < p) for p in apart
         )
 
     def held(self, imported: Imported) -> Imported:
         """What was imported, by the positions that the caller knows."""
-        if self.count == 1:
+        if not self.blocks:
             return imported
         if self.arguments:
             absent = tuple(self._before(p) for p in imported.absent)
@@ -47,15 +48,22 @@ class JoinedParts:
                 for o in imported.outputs
             ]
             return attrs.evolve(imported, outputs=tuple(outputs), absent=absent)
-        first, more = imported.outputs[self.position], self.count - 1
-        assert isinstance(first, int)
-        rest = imported.outputs[self.position + self.count :]
-        outputs = [*imported.outputs[: self.position + 1], *rest]
-        after = [o - more if isinstance(o, int) and o > first else o for o in outputs]
+        entries = imported.outputs
+        rest = {p for first, count in self._ranges() for p in range(first + 1, first + count)}
+        gone = sorted(o for p, o in enumerate(entries) if p in rest and isinstance(o, int))
+        kept = [o for p, o in enumerate(entries) if p not in rest]
+        after = [o - bisect_left(gone, o) if isinstance(o, int) else o for o in kept]
         return attrs.evolve(imported, outputs=tuple(after))
 
+    def _ranges(self) -> Iterator[tuple[int, int]]:
+        """Where the parts of each block begin in the program, and how many they are."""
+        more = 0
+        for position, count in self.blocks:
+            yield position + more, count
+            more += count - 1
+
     def _before(self, position: int) -> int:
-        return position - (self.count - 1) * (position > self.position)
+        return position - sum(count - 1 for first, count in self._ranges() if first < position)
 
 
 def saved_outputs(module: fx.GraphModule) -> frozenset[int]:

@@ -93,8 +93,8 @@ def import_graph(
     caller_derives_views: bool = False,
     saved: frozenset[int] = frozenset(),
     known: frozenset[str] = frozenset(),
-    argument_places: Mapping[str, tuple[int, int]] = _NOWHERE,
-    result_places: Mapping[int, int] = _NOWHERE,
+    argument_places: Mapping[str, tuple[int, int, int]] = _NOWHERE,
+    result_places: Mapping[int, tuple[int, int]] = _NOWHERE,
 ) -> Imported:
     """The aten-level module of a traced FX graph.
 
@@ -103,8 +103,8 @@ def import_graph(
     its guards itself). `caller_derives_views`: a result that is a view of an argument as another
     dtype may be a copy (AOTAutograd derives the view again). `saved`: outputs of the graph that
     only its backward sees. `argument_places`, `result_places`: where arguments (by name, with the
-    bytes of all) and outputs lie that the caller has as one array. `known`: symbols that are bound
-    where the graph's operations will stand.
+    bytes of all) and outputs lie that the caller has as one array, behind that array's number.
+    `known`: symbols that are bound where the graph's operations will stand.
     Raises UserError for what has no meaning here: higher-order operators other than control
     flow, script objects, sparse or quantized tensors.
     """
@@ -156,8 +156,8 @@ class _Importer:
         self.assert_guards = False
         self.caller_derives_views = False
         self.saved: frozenset[int] = frozenset()
-        self.argument_places: Mapping[str, tuple[int, int]] = _NOWHERE
-        self.result_places: Mapping[int, int] = _NOWHERE
+        self.argument_places: Mapping[str, tuple[int, int, int]] = _NOWHERE
+        self.result_places: Mapping[int, tuple[int, int]] = _NOWHERE
         self.known: frozenset[str] = frozenset()
 
     def run(self) -> Imported:
@@ -255,8 +255,8 @@ class _Importer:
             if free_symbols(offset) <= self.binder.bound:
                 entry["offset"] = A.DimAttr(offset)
         if node.name in self.argument_places:
-            place, within = self.argument_places[node.name]
-            entry |= {"place": A.IntegerAttr(place), "within": A.IntegerAttr(within)}
+            block, place, within = map(A.IntegerAttr, self.argument_places[node.name])
+            entry |= {"block": block, "place": place, "within": within}
         return A.DictAttr(entry)
 
     # -- nodes
@@ -459,8 +459,9 @@ class _Importer:
             if len(outputs) in self.saved and entries.get("alias_of") is None:
                 entries = A.DictAttr({**entries.as_dict(), "saved": A.UNIT})
             if len(outputs) in self.result_places:
-                place = A.IntegerAttr(self.result_places[len(outputs)])
-                entries = A.DictAttr({"strides": entries.as_dict()["strides"], "place": place})
+                block, place = map(A.IntegerAttr, self.result_places[len(outputs)])
+                strides = entries.as_dict()["strides"]
+                entries = A.DictAttr({"strides": strides, "block": block, "place": place})
             outputs.append(len(values))
             values.append(self.returned(entry, value))
             info.append(entries)
