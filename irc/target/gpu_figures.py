@@ -134,6 +134,14 @@ class GpuFigures(Speeds):
         "and 16 of larger ones", least=1, power=True)] = 8192
     walked_kept_warps: Annotated[int, Figure(
         "warps", "the most of such a tile", least=1, power=True)] = 32
+    online_tile: Annotated[int, Figure(
+        "points", "of a tile that is walked over such columns twice, for their maxima with sums of "
+        "powers and for what is stored; a thread has 16 (softmax of 4096x8192, an H200: bf16 57 us "
+        "with 64 columns and 32 warps, 70 with three walks; f32 101 and 106)",
+        least=1, power=True)] = 16384
+    online_columns: Annotated[int, Figure(
+        "columns", "of such a tile, where that leaves nearly each processor one",
+        least=1, power=True)] = 64
     sector_bytes: Annotated[int, Figure(
         "bytes", "of neighbouring columns that memory is moved by", least=1, power=True)] = 32
 

@@ -266,6 +266,9 @@ GPU: Mapping[str, Key] = {
         "rows are covered by tiles that begin at a multiple of so many elements; their first and "
         "last elements are stored by themselves where they share that with other rows; 1: a tile "
         "begins with its rows", powers(1, 16)),
+    "online": Key(
+        "with a loop over tiles: the maximum of a row and the sum of powers of e below it are had "
+        "in one walk, with the maximum so far", flag),
     "rough_powers": Key(
         "powers of e, sigmoids and what gelu multiplies with, where they are only summed up or "
         "rounded to 16 bits, are made of the machine's own powers of two", flag),

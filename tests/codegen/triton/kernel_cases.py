@@ -182,6 +182,52 @@ def odd_rows(program: Program, args: list[torch.Tensor], **schedule: A.Attribute
     return Case(program, args, row_group=integer(16 // args[0].element_size()), **schedule)
 
 
+def extreme_rows(n: int, m: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Rows that begin with NaN, infinities of either sign, rows of one number each, and with the
+    least and the greatest finite one."""
+    x = random(n, m, dtype=dtype)
+    limits = torch.finfo(dtype)
+    for row, value in enumerate((math.nan, math.inf, -math.inf, limits.min, limits.max)):
+        x[row, (row * 7) % m] = value
+    x[5], x[6], x[7] = -math.inf, limits.min, math.inf
+    x[8, ::2] = -math.inf
+    return x
+
+
+@case("softmax_odd_extreme", 1e-2)
+def _softmax_odd_extreme() -> Case:
+    """Powers of lanes outside are made of -inf, where the maximum isn't infinite itself."""
+    given = [extreme_rows(16, 55, torch.bfloat16)]
+    return odd_rows(softmax(16, 55, T.bf16), given, x_block=integer(4))
+
+
+@case("softmax_online", 1e-6)
+def _softmax_online() -> Case:
+    """The maximum and the sum of powers in one loop, of any numbers, and the quotients in one."""
+    made = Case(softmax(9, 100), [extreme_rows(9, 100)], r_block=integer(32), online=A.TRUE)
+    assert made.source.count(" in range(") == 2
+    return made
+
+
+@case("softmax_online_odd", 1e-2)
+def _softmax_online_odd() -> Case:
+    made = odd_rows(softmax(16, 103, T.bf16), [extreme_rows(16, 103, torch.bfloat16)],
+                    r_block=integer(32), online=A.TRUE)  # fmt: skip
+    assert made.source.count(" in range(") == 2 and "irc_exp_rough_f32" in made.source
+    return made
+
+
+@case("softmax_online_columns", 1e-6)
+def _softmax_online_columns() -> Case:
+    """Columns whose points lie apart, several in a tile."""
+    across = (1, 20)
+    x = torch.empty_strided((20, 70), across).copy_(extreme_rows(20, 70))
+    made = Case(softmax(20, 70, T.f32, across, across), [x], x_block=integer(8),
+                r_block=integer(16), online=A.TRUE)  # fmt: skip
+    assert made.source.count(" in range(") == 2
+    return made
+
+
 @case("softmax_bf16", 1e-2)
 def _softmax_bf16() -> Case:
     return Case(softmax(4, 64, T.bf16), [random(4, 64, dtype=torch.bfloat16)])

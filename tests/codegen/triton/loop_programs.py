@@ -80,6 +80,26 @@ def softmax(
     return program.finish(program.group([n], [rows], fill))
 
 
+def summed_powers_of(n: int, m: int, element: T.Type = T.f32) -> Program:
+    """max and the sum of powers below it, as a cross entropy has them, of each row."""
+    program = Program(tensor(n, m, element=element))
+    x = program.args[0]
+
+    def fill() -> list[Value]:
+        top = program.compute(
+            [n, m], [reduce("max")], [tensor(n)], lambda b, i: [read(b, x, i)], red=[1]
+        ).results[0]
+
+        def power(b: Any, i: Any) -> list[Value]:
+            gap = b.op("arith.subf", read(b, x, i), b.read(top, i[:1]))
+            return [b.op("math.exp", gap, nonpositive=A.UNIT)]
+
+        total = program.compute([n, m], [reduce("sum")], [tensor(n)], power, red=[1]).results[0]
+        return [top, total]
+
+    return program.finish(program.group([n], [tensor(n), tensor(n)], fill))
+
+
 def layer_norm(n: Any, m: int) -> Program:
     """moments and the normalized rows, with scale and shift; mean and m2 are stored too."""
     program = Program(tensor(n, m), tensor(m), tensor(m))

@@ -11,7 +11,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 from kernel_cases import CASES, TOLERANCE, columns_first, divided, integer, random
-from loop_programs import lone_reduce, pointwise, softmax, transpose_add
+from loop_programs import lone_reduce, pointwise, softmax, summed_powers_of, transpose_add
 from programs import Case, Program, close, reduce, scan, tensor
 
 from irc.codegen.triton import runtime
@@ -106,6 +106,30 @@ def test_long_odd_rows_that_are_stored_are_covered_by_groups(
     assert entries["row_group"] == integer(group)
     program = lone_reduce(shape, [1], [reduce("max")], [tensor(shape[0])], T.bf16)
     assert default_schedule(program.op).entries.as_dict()["row_group"] == integer(1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "tile"),
+    [((4096, 8192), (64, 256, 32)), ((4096, 4096), (32, 512, 32)), ((4096, 64), (32, 512, 32)),
+     ((768, 8192), None)],
+)  # fmt: skip
+def test_long_columns_are_walked_over_twice(
+    shape: tuple[int, int], tile: tuple[int, int, int] | None
+) -> None:
+    """By tiles whose columns leave nearly each processor one."""
+    points, columns = shape
+    program = softmax(columns, points, T.bf16, (1, columns), (1, columns))
+    entries = default_schedule(program.op).entries.as_dict()
+    found = tuple(entries[k].value for k in ("x_block", "r_block", "num_warps"))
+    assert (found if entries["online"].value else None) == tile
+
+
+@pytest.mark.parametrize(("points", "online"), [(30523, True), (8192, False)])
+def test_long_rows_that_are_only_combined_are_walked_over_once(points: int, online: bool) -> None:
+    program = summed_powers_of(64, points)
+    entries = default_schedule(program.op).entries.as_dict()
+    assert entries["online"].value is online
+    assert emit_kernel(form_gpu_kernel(program.op, None, "k")).count(" in range(") == online
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from irc.passes.kernel.gpu.odd_rows import Cover, row_group
 from irc.passes.kernel.gpu.plan import GpuPlan, plan_for_gpu
 from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.rows_ahead import stages_ahead
+from irc.passes.kernel.gpu.summed_powers import summed_powers, walk_together
 from irc.passes.kernel.plan.plan import flatten
 from irc.target.gpu import GpuFeatures
 from tests.passes.loop.texts import parsed
@@ -173,3 +174,62 @@ def test_how_many_rows_are_read_ahead(points: int, element: str, group: int, sta
         loop.yield %m }} : {rows}""", arguments=f"%x: {rows}")
     block = 1 << (points - 1).bit_length()
     assert stages_ahead(plan, GpuFeatures.sm_90(), block, group) == stages
+
+
+SOFTMAX = """%r, %q = loop.group (i: 8) {
+    %m = loop.compute par(i: 8) red(j: 101) -> reduce(max, f32) {
+      %a = loop.read %x[i, j] : f32
+      %b = math.tanh %a : f32
+      loop.yield %b } : f32[8]
+    %g = loop.compute par(i: 8, j: 101) -> map {
+      %a = loop.read %x[i, j] : f32
+      %b = math.tanh %a : f32
+      %t = loop.read %m[i] : f32
+      %d = arith.subf %b, %t : f32
+      loop.yield %d } : f32[8, 101]
+    %e, %s = loop.compute par(i: 8) red(l: 101) -> map, reduce(sum, f32) {
+      %d = loop.read %g[i, l] : f32
+      %p = math.exp %d {nonpositive} : f32
+      loop.yield %p, %p } : f32[8, 101], f32[8]
+    %y = loop.compute par(i: 8, j: 101) -> map {
+      %p = loop.read %e[i, j] : f32
+      %t = loop.read %s[i] : f32
+      %z = arith.divf %p, %t : f32
+      loop.yield %z } : f32[8, 101]
+    loop.yield %y, STORED } : f32[8, 101], TYPE
+"""
+OTHERS = {
+    "powers below a maximum": ("", "", True),
+    "below another maximum": ("math.tanh %a : f32\n      loop", "math.sin %a : f32\n      loop",
+                              False),
+    "below a minimum": ("reduce(max", "reduce(min", False),
+    "below another row's": ("%t = loop.read %m[i]", "%t = loop.read %m[7 - i]", False),
+    "of another row": ("%a = loop.read %x[i, j] : f32\n      %b = math.tanh %a : f32\n      %t",
+                       "%a = loop.read %x[7 - i, j] : f32\n      %b = math.tanh %a : f32\n      %t",
+                       False),
+    "in another order": ("loop.read %g[i, l]", "loop.read %g[i, 100 - l]", False),
+    "above it": ("arith.subf %b, %t", "arith.subf %t, %b", False),
+    "products": ("reduce(sum", "reduce(prod", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_sums_of_powers_below_a_rows_maximum(name: str) -> None:
+    """Also where maps of the kernel are between, and axes have other names."""
+    old, new, found = OTHERS[name]
+    text = SOFTMAX.replace("STORED", "%s").replace("TYPE", "f32[8]")
+    assert old in text
+    plan = planned(text.replace(old, new, 1) if old else text)
+    powers = summed_powers(plan)
+    assert len(powers) == found
+    if found:
+        assert powers[0].maximum.attr.combiner == "max" and powers[0].total.output == 1
+
+
+@pytest.mark.parametrize(("stored", "phases"), [("%s", [0, 1, 0, 2]), ("%e", [0, 1, 1, 2])])
+def test_which_sums_are_walked_along_with_their_maxima(stored: str, phases: list[int]) -> None:
+    """Not where the powers are stored in the same walk."""
+    type_ = "f32[8]" if stored == "%s" else "f32[8, 101]"
+    plan = planned(SOFTMAX.replace("STORED", stored).replace("TYPE", type_))
+    walk_together(plan)
+    assert [m.phase for m in plan.members] == phases

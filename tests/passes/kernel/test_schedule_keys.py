@@ -61,6 +61,19 @@ ODD = program(
     f"loop.yield %t }} : {ODD_ROWS}",
     arguments=f"%x: {ODD_ROWS}",
 )
+SUMMED_POWERS = program(
+    "%r = loop.group (i: 2) {",
+    "%s = loop.compute par(i: 2) red(j: 40000) -> reduce(max, f32) {",
+    "%v = loop.read %x[i, mod(j, 9216)] : f32",
+    f"loop.yield %v }} : {ROW}",
+    "%t = loop.compute par(i: 2) red(j: 40000) -> reduce(sum, f32) {",
+    "%v = loop.read %x[i, mod(j, 9216)] : f32",
+    "%m = loop.read %s[i] : f32",
+    "%d = arith.subf %v, %m : f32",
+    "%e = math.exp %d {nonpositive} : f32",
+    f"loop.yield %e }} : {ROW}",
+    f"loop.yield %t }} : {ROW}",
+)
 WEIGHTED = program(
     "%r = loop.group (i: 2) {",
     f"%s = loop.compute par(i: 2) red(j: 800) -> reduce(max, f32) {{ {READ}",
@@ -207,6 +220,7 @@ GPU_CASES = {
     "turns": (TWICE, False, 3),
     "edge_bytes": (EDGES, 0, 32),
     "row_group": (ODD, 1, 3),
+    "online": (SUMMED_POWERS, True, 1),
     "rough_powers": (POWERS, False, 1),
     "cached_reads": (TWICE, True, 1),
     "early_reads": (WEIGHTED, False, 1),

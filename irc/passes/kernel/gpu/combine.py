@@ -7,10 +7,12 @@ tiles without the reduced dimension at its end.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from irc.dialects import kernel, loop
+from irc.dialects import math as math_ops
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.diagnostics import InvalidIR
@@ -104,11 +106,17 @@ def convert(b: TileBuilder, tile: Tile, element: Type) -> Tile:
     return b.op(f"arith.{name}", tile, element=element)
 
 
+def _largest(element: Type) -> float:
+    """The largest finite number of f32 or f64."""
+    return math.ldexp(2 - 2.0**-23, 127) if element is f32 else sys.float_info.max
+
+
 class Reduction:
     """One reduce output over the dimension `dim` of the tiles over `dims`.
 
-    `count`: how many points it has. With `dim` None each lane is reduced apart, one point a
-    turn of a loop. Unsigned extremes are taken as signed ones of numbers with the top bit turned.
+    `count`: how many points it has; `combiner`: another one than the output's; `rough`: its powers
+    may be (rough_powers). With `dim` None each lane is reduced apart, one point a turn of a loop.
+    Unsigned extremes are taken as signed ones of numbers with the top bit turned.
     """
 
     def __init__(
@@ -119,9 +127,12 @@ class Reduction:
         dims: tuple[TileDim, ...],
         dim: TileDim | None,
         count: Dim,
+        combiner: str = "",
+        rough: bool = False,
     ) -> None:
         self.b = b
-        self.combiner = output.combiner
+        self.rough = rough
+        self.combiner = combiner or output.combiner
         computed = element if output.accumulator is None else output.accumulator
         self.element = loop.signless(computed)
         extreme = self.combiner in ("min", "max", "argmin", "argmax")
@@ -174,7 +185,8 @@ class Reduction:
         return self._reduced(combiner, tile)[0]
 
     def _exp(self, x: Tile) -> Tile:
-        return self.b.op("math.exp", x)
+        rough = {"rough": A.UNIT} if self.rough else {}
+        return self.b.make(math_ops.ExpOp, [x], [(x.dims, x.element)], rough)[0]
 
     def _shift(self, maximum: Tile) -> Tile:
         """The maximum, 0 where it is infinite."""
@@ -184,9 +196,14 @@ class Reduction:
 
     # -- one tile holds everything
 
-    def whole(self, content: Tile, position: Tile) -> list[Tile]:
-        """The results from one tile with all points."""
-        b, name, mask = self.b, self.combiner, self.mask
+    def filled(self, content: Tile) -> Tile:
+        """The body's values, where lanes are outside what changes nothing."""
+        fill = self._full(self._identity())
+        return self.b.select(self.mask, self._prepare(content), fill)
+
+    def whole(self, content: Tile, position: Tile, filled: bool = False) -> list[Tile]:
+        """The results from one tile with all points; filled: lanes outside change nothing."""
+        b, name, mask = self.b, self.combiner, None if filled else self.mask
         content = self._prepare(content)
         if name == "moments":
             total = self._reduced("sum", b.select(mask, content, self._full(0)))[0]
@@ -219,7 +236,7 @@ class Reduction:
         if self.combiner == "moments":
             return [self._full(0.0), self._full(0.0), self._full(0.0)]
         if self.combiner == "logsumexp":
-            return [self._full(-math.inf), self._full(0.0)]
+            return [self._full(-_largest(self.element)), self._full(0.0)]
         first = [self._full(self._identity())]
         if self.combiner in ("argmin", "argmax"):
             first.append(self._full(self.b.largest_index, index))
@@ -234,13 +251,7 @@ class Reduction:
         if self.combiner == "moments":
             return self._step_moments(carried, content, start)
         if self.combiner == "logsumexp":
-            content = b.select(mask, content, self._full(-math.inf))
-            top, total = carried
-            higher = b.op("arith.maximumf", top, content)
-            shift = self._shift(higher)
-            old = b.op("arith.mulf", total, self._exp(b.op("arith.subf", top, shift)))
-            new = self._exp(b.op("arith.subf", content, shift))
-            return [higher, b.op("arith.addf", old, new)]
+            return self._step_powers(carried, b.select(mask, content, self._full(-math.inf)))
         content = b.select(mask, content, self._full(self._identity()))
         if self.combiner in ("argmin", "argmax"):
             return self._step_extreme(carried, content, position)
@@ -248,6 +259,29 @@ class Reduction:
             name = {"any": "max", "all": "min"}[self.combiner]
             return [combine(b, name, carried[0], content)]
         return [combine(b, self.combiner, carried[0], content)]
+
+    def _step_powers(self, carried: Sequence[Tile], content: Tile) -> list[Tile]:
+        """The greatest so far, finite from the start on, and the sum of powers below it: by one
+        power, as either the element's is 1 or the factor of the sum is."""
+        b = self.b
+        top, total = carried
+        gap = b.op("math.absf", b.op("arith.subf", content, top))
+        power = self._exp(b.op("arith.negf", gap))
+        lowered = b.op("arith.addf", b.op("arith.mulf", total, power), self._full(1.0))
+        higher = b.compare("ogt", content, top)
+        total = b.select(higher, lowered, b.op("arith.addf", total, power))
+        return [b.op("arith.maximumf", top, content), total]
+
+    def _finish_powers(self, carried: Sequence[Tile]) -> list[Tile]:
+        """The lanes' sums below the greatest of all. No sum of 0 has seen a number above -inf; one
+        below infinity is infinite."""
+        b = self.b
+        top = self._reduced("max", carried[0])[0]
+        scale = self._exp(b.op("arith.subf", carried[0], top))
+        total = self._reduced("sum", b.op("arith.mulf", carried[1], scale))[0]
+        zero, infinity = b.constant(0.0, self.element), b.constant(math.inf, self.element)
+        top = b.select(b.compare("oeq", total, zero), b.constant(-math.inf, self.element), top)
+        return [top, b.select(b.compare("oeq", top, infinity), infinity, total)]
 
     def _step_moments(self, carried: Sequence[Tile], content: Tile, start: Tile) -> list[Tile]:
         """Welford's update, lane by lane; the plain sum keeps infinities, which it loses."""
@@ -290,13 +324,10 @@ class Reduction:
 
     def finish(self, carried: Sequence[Tile]) -> list[Tile]:
         """The results after the loop."""
-        b = self.b
         if self.combiner == "moments":
             return self._finish_moments(carried)
         if self.combiner == "logsumexp":
-            top = self._reduced("max", carried[0])[0]
-            scale = self._exp(b.op("arith.subf", carried[0], self._shift(top)))
-            return [top, self._reduced("sum", b.op("arith.mulf", carried[1], scale))[0]]
+            return self._finish_powers(carried)
         if self.combiner in ("argmin", "argmax"):
             return [self._reduced(self.combiner, *carried)[1]]
         return [self._turn(self._reduce_simple(self.combiner, carried[0]))]

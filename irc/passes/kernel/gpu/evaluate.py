@@ -22,6 +22,7 @@ from irc.ir.types import f32
 from irc.passes.kernel.gpu.combine import Reduction, convert
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, Origin, offset_of
 from irc.passes.kernel.gpu.rough_powers import one_more
+from irc.passes.kernel.gpu.summed_powers import SummedPowers, summed_powers
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, union
 
 
@@ -47,6 +48,7 @@ class Evaluator:
         self.pointers = pointers
         self.serial_loops = 0
         self.rough: frozenset[Operation] = frozenset()
+        self.powers = summed_powers(plan)
 
     # -- values inside a body
 
@@ -81,6 +83,17 @@ class Evaluator:
         """The value that a member yields for an output."""
         return self.value(member, member.compute.yield_op.values[output], point)
 
+    def take(self, value: Value, point: Point, tile: Tile) -> None:
+        """Let a value be a tile at a point."""
+        self.b.remember((value, point.key), tile, tile.level)
+
+    def powers_of(self, total: Origin) -> SummedPowers | None:
+        """What a sum is of, if that is powers below the maximum of its row."""
+        for powers in self.powers:
+            if powers.total.is_output(total.member, total.output):
+                return powers
+        return None
+
     def _operation(self, member: GpuMember, op: Any, point: Point) -> Tile:
         self.b.location = op.location
         if isinstance(op, loop.ReadOp):
@@ -94,6 +107,12 @@ class Evaluator:
         if isinstance(op, arith.DivFOp) and not self.plan.steps:
             dims = union(*operands)
             if len(operands[1].dims) < len(dims) and operands[1].element is f32:
+                read = op._operands[1].defining_op
+                origin = self.plan.origin(read.source) if isinstance(read, loop.ReadOp) else None
+                if origin is not None and self.powers_of(origin) is not None:
+                    one = self.b.constant(1.0, f32)
+                    inverse = self.b.op("arith.divf", one, operands[1])
+                    return self.b.op("arith.mulf", operands[0], inverse)
                 return self._quotient(*operands)
         if op in self.rough:
             return self.b.like(op, operands, rough=A.UNIT)

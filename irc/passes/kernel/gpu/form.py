@@ -15,7 +15,8 @@ After:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from irc.dialects import kernel, loop
@@ -27,7 +28,7 @@ from irc.ir.symbols import (
     ceildiv,
     dim_product,
 )
-from irc.ir.types import index
+from irc.ir.types import f32, i1, index
 from irc.passes.kernel.gpu.combine import TURNS_MATTER, Reduction, convert
 from irc.passes.kernel.gpu.contraction import form_contraction, has_contraction
 from irc.passes.kernel.gpu.early_reads import read_early
@@ -36,11 +37,13 @@ from irc.passes.kernel.gpu.frame import KernelFrame
 from irc.passes.kernel.gpu.odd_rows import OddRows, row_group
 from irc.passes.kernel.gpu.plan import (
     GpuMember,
+    Origin,
     plan_for_gpu,
 )
 from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.scans import Scans
 from irc.passes.kernel.gpu.schedule import default_schedule, power_of_two
+from irc.passes.kernel.gpu.summed_powers import SummedPowers, walk_together
 from irc.passes.kernel.gpu.tiles import Tile, TileDim
 from irc.passes.kernel.plan.plan import Plan, flatten
 
@@ -97,6 +100,7 @@ class _GpuKernel:
         self.backwards = False
         self.odd: OddRows | None = None
         self.ends: tuple[TileDim, Dim] | None = None
+        self.together: list[SummedPowers] = []
 
     # -- the frame of the kernel
 
@@ -107,6 +111,8 @@ class _GpuKernel:
             self.evaluator.rough = rough_powers(self.plan)
         if self.frame.setting("index_bits") == 64:
             self.b.largest_index = (1 << 62) - 1
+        if self.frame.entry("online").value:
+            self.together = walk_together(self.plan)
         axes = self.frame.entry("tile_axes").values
         if axes and self.frame.setting("programs"):
             raise InvalidIR("program instances walk over tiles of rows, not over tiles of axes",
@@ -302,17 +308,56 @@ class _GpuKernel:
             for number, output in enumerate(member.compute.output_list):
                 if output.kind == "reduce" and member.tiled is member.own:
                     reduction = self._reduction(member, number, dim)
+                    filled = self._fill_powers(member, number, linear, dim)
                     content = self.evaluator.yielded(member, number, point)
                     position = self.b.index(self._combined_position(member, point))
-                    self.frame.record(member, number, point, reduction.whole(content, position))
+                    results = reduction.whole(content, position, filled)
+                    self.frame.record(member, number, point, results)
                 self.frame.store(member, number, point)
             self._store_ends(member)
+
+    def _fill_powers(self, member: GpuMember, number: int, linear: Dim, dim: TileDim) -> bool:
+        """Let powers below a row's maximum be made of -inf in the lanes outside, as the maximum is,
+        if that makes them 0; they are NaN where the row's sum is NaN anyway."""
+        powers = self.evaluator.powers_of(Origin(member, number, 0))
+        if powers is None or self.odd is None or member not in [m for m, _ in powers.elements]:
+            return False
+        top, evaluator = powers.maximum, self.evaluator
+        content = evaluator.yielded(top.member, top.output, self._point(top.member, linear))
+        filled = self._reduction(top.member, top.output, dim).filled(content)
+        for other, value in powers.elements:
+            evaluator.take(value, self._point(other, linear), filled)
+        return True
 
     def _reduction(self, member: GpuMember, number: int, dim: TileDim) -> Reduction:
         output = member.compute.output_list[number]
         element = member.compute.yield_op.values[number].type
         dims = tuple(sorted([*self.row_dims, dim], key=lambda d: d.order))
+        if (powers := self._powers_above(member, number)) is not None:
+            rough = powers.power in self.evaluator.rough
+            return Reduction(self.b, output, element, dims, dim, member.points, "logsumexp", rough)
         return Reduction(self.b, output, element, dims, dim, member.points)
+
+    def _powers_above(self, member: GpuMember, number: int) -> SummedPowers | None:
+        """The sum of powers that is walked along with a maximum."""
+        return next((p for p in self.together if p.maximum.is_output(member, number)), None)
+
+    def _is_walked_along(self, member: GpuMember, number: int) -> bool:
+        """Whether it is a sum of powers that comes with its maximum."""
+        return any(p.total.is_output(member, number) for p in self.together)
+
+    def _finished(
+        self, member: GpuMember, number: int, results: list[Tile]
+    ) -> Iterator[tuple[Origin, list[Tile]]]:
+        """The results of a loop by what they are of; a sum below what is infinite is NaN."""
+        powers = self._powers_above(member, number)
+        if powers is None:
+            yield Origin(member, number, 0), results
+            return
+        b, (top, total) = self.b, results
+        infinite = b.op("math.isinf", top, element=i1)
+        yield powers.maximum, [top]
+        yield powers.total, [b.select(infinite, b.constant(math.nan, f32), total)]
 
     def _combined_position(self, member: GpuMember, point: Point) -> Dim:
         """The row-major position over the red axes."""
@@ -361,7 +406,7 @@ class _GpuKernel:
             (m, k, self._reduction(m, k, dim))
             for m in members
             for k, output in enumerate(m.compute.output_list)
-            if output.kind == "reduce" and m.tiled is m.own
+            if output.kind == "reduce" and m.tiled is m.own and not self._is_walked_along(m, k)
         ]
         scans = self.scans.needed(members)
         starts = [r.start() for _, _, r in reductions]
@@ -398,9 +443,10 @@ class _GpuKernel:
         done = list(final)
         for (member, number, reduction), start in zip(reductions, starts, strict=True):
             own = [done.pop(0) for _ in start]
-            point = self._point(member, None)
-            self.frame.record(member, number, point, reduction.finish(own))
-            self.frame.store(member, number, point)
+            for origin, results in self._finished(member, number, reduction.finish(own)):
+                point = self._point(origin.member, None)
+                self.frame.record(origin.member, origin.output, point, results)
+                self.frame.store(origin.member, origin.output, point)
         for member in members:
             self._store_ends(member)
 

@@ -92,6 +92,10 @@ class Origin:
         """The output."""
         return self.member.compute.output_list[self.output]
 
+    def is_output(self, member: GpuMember, number: int) -> bool:
+        """Whether it is of output `number` of a member."""
+        return self.member is member and self.output == number
+
 
 @attrs.define(eq=False)
 class GpuPlan:

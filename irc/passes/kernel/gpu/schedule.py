@@ -34,6 +34,7 @@ from irc.passes.kernel.gpu.plan import (
     plan_for_gpu,
 )
 from irc.passes.kernel.gpu.rows_ahead import stages_ahead
+from irc.passes.kernel.gpu.summed_powers import walked_together
 from irc.passes.kernel.plan.plan import flatten
 from irc.target.gpu import GpuFeatures
 
@@ -88,6 +89,7 @@ def default_schedule(
     entries.setdefault("num_stages", A.IntegerAttr(3 if loops else 1))
     entries["edge_bytes"] = A.IntegerAttr(GROUP_BYTES)
     entries.setdefault("row_group", A.IntegerAttr(1))
+    entries.setdefault("online", A.FALSE)
     entries["rough_powers"] = A.TRUE
     entries.setdefault("cached_reads", A.FALSE)
     walks = entries["programs"] != A.IntegerAttr(0)
@@ -300,7 +302,12 @@ def _kept_columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribut
         entries["persistent"] = A.TRUE
     if isinstance(rows, int):
         x = min(x, power_of_two(rows))
-    r = longest if "persistent" in entries else max(1, gpu.walked_kept_tile // x)
+    online = "persistent" not in entries and bool(walked_together(plan))
+    if online:
+        entries["online"] = A.TRUE
+        x = _online_columns(rows, x, gpu)
+    tile = gpu.online_tile if online else gpu.walked_kept_tile
+    r = longest if "persistent" in entries else max(1, tile // x)
     entries["x_block"] = A.IntegerAttr(x)
     entries["r_block"] = A.IntegerAttr(r)
     if "persistent" in entries:
@@ -310,7 +317,17 @@ def _kept_columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribut
         warps = max(1, min(gpu.row_warps * 2, x * r // (gpu.warp * gpu.kept_points)))
         few = isinstance(rows, int) and -(-rows // x) * warps <= gpu.parallel * gpu.row_spread
         return min(gpu.row_warps * 2, warps * 4 if few else warps)
-    return max(1, min(gpu.walked_kept_warps, x * r // (gpu.warp * (16 if size > 2 else 8))))
+    each = 16 if online or size > 2 else 8
+    return max(1, min(gpu.walked_kept_warps, x * r // (gpu.warp * each)))
+
+
+def _online_columns(rows: Dim, least: int, gpu: GpuFeatures) -> int:
+    """Columns of a tile that is walked over them twice: as many as leave nearly each processor one,
+    since more of memory then lies together."""
+    x = gpu.online_columns
+    while isinstance(rows, int) and x > least and 4 * rows < 3 * x * gpu.processors:
+        x //= 2
+    return max(x, least) if isinstance(rows, int) else least
 
 
 def _fewer_kept(x: int, least: int, rows: int, points: int, gpu: GpuFeatures) -> int:
@@ -369,6 +386,9 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     whole = 0 < longest * _kept_arrays(plan) <= gpu.persistent_points
     if longest > gpu.held_row and _walks(plan):
         whole = False
+    if longest > gpu.held_row and not _stores_along(plan) and walked_together(plan):
+        whole = False
+        entries["online"] = A.TRUE
     if not whole:
         entries["row_group"] = A.IntegerAttr(_row_group(plan, 0, gpu))
         tile = _walked_tile(longest, gpu)
@@ -466,8 +486,7 @@ def _kept_arrays(plan: GpuPlan) -> int:
 def _row_group(plan: GpuPlan, tile: int, gpu: GpuFeatures) -> int:
     """The group that tiles of rows begin at; tile: points of one that holds a whole row, or 0."""
     if tile and _order(plan) is None:
-        stored = any(written and _moves_along(m, o) for m, o, _, written in accesses(plan))
-        if not stored and tile <= gpu.held_row:
+        if not _stores_along(plan) and tile <= gpu.held_row:
             return 1  # the masks take as long as what is moved
         group = row_group(plan)
         reach = max(int(m.points) for m in plan.members if m.own) + group - 1  # type: ignore[arg-type]
@@ -477,8 +496,12 @@ def _row_group(plan: GpuPlan, tile: int, gpu: GpuFeatures) -> int:
         o.combiner == "moments" for m in plan.members for o in m.compute.output_list
     ):
         return 1
-    stored = any(written and _moves_along(m, o) for m, o, _, written in accesses(plan))
-    return row_group(plan) if stored else 1
+    return row_group(plan) if _stores_along(plan) else 1
+
+
+def _stores_along(plan: GpuPlan) -> bool:
+    """Whether something is stored along rows."""
+    return any(stored and _moves_along(m, o) for m, o, _, stored in accesses(plan))
 
 
 def _moves_along(member: GpuMember, offset: Dim) -> bool:
