@@ -61,13 +61,13 @@ def walk_together(plan: GpuPlan) -> list[SummedPowers]:
 def summed_powers(plan: GpuPlan) -> list[SummedPowers]:
     """The sums of powers of a kernel's rows, of f32."""
     bodies = _Bodies(plan)
-    found = []
+    sums = []
     for member in plan.members:
         for number, output in enumerate(member.compute.output_list):
             if output.kind == "reduce" and output.combiner == "sum" and member.own:
                 summed = bodies.summed(Origin(member, number, 0))
-                found += [] if summed is None else [summed]
-    return found
+                sums += [] if summed is None else [summed]
+    return sums
 
 
 @attrs.frozen
@@ -97,9 +97,9 @@ class _Bodies:
             return None
         if not self._same(element, self._yielded(maximum)):
             return None
-        made = power.value.defining_op
-        assert made is not None
-        return SummedPowers(total, maximum, made, tuple(self._elements(maximum)))
+        maker = power.value.defining_op
+        assert maker is not None
+        return SummedPowers(total, maximum, maker, tuple(self._elements(maximum)))
 
     def _maximum(self, top: _Place) -> Origin | None:
         """The maximum of its own row that a scalar is."""
@@ -125,12 +125,12 @@ class _Bodies:
         compute = origin.member.compute
         return self._followed(_Place(origin.member, compute.yield_op.values[origin.output]))
 
-    def _operand(self, place: _Place | None, kind: type[Operation], number: int) -> _Place | None:
-        """Where an operand of an operation of some kind comes from; None if it is another one."""
+    def _operand(self, place: _Place | None, type_: type[Operation], number: int) -> _Place | None:
+        """Where an operand of an operation of a type comes from; None if it is another one."""
         if place is None:
             return None
         maker = place.value.defining_op
-        if not isinstance(maker, kind):
+        if not isinstance(maker, type_):
             return None
         return self._followed(_Place(place.member, maker._operands[number]))
 
