@@ -102,6 +102,19 @@ TEXTS = {
     "many scanned columns": (
         "%x: f32[64, 65536]", "%y = loop.compute scan(i0: 64) par(i1: 65536) -> scan(sum, f32) { "
         "%a = loop.read %x[i0, i1] : f32 loop.yield %a } : f32[64, 65536]", "%y: f32[64, 65536]"),
+    "softmax of columns": (
+        "%x: f32[9000, 8192]",
+        """%y = loop.group (i: 8192) {
+        %m = loop.compute par(i: 8192) red(j: 9000) -> reduce(max, f32) {
+          %a = loop.read %x[j, i] : f32 loop.yield %a } : f32[8192]
+        %e, %s = loop.compute par(i: 8192) red(j: 9000) -> map, reduce(sum, f32) {
+          %a = loop.read %x[j, i] : f32 %b = loop.read %m[i] : f32
+          %d = arith.subf %a, %b : f32 %p = math.exp %d {nonpositive} : f32
+          loop.yield %p, %p } : f32[8192, 9000], f32[8192]
+        %q = loop.compute par(i: 8192, j: 9000) -> map {
+          %a = loop.read %e[i, j] : f32 %b = loop.read %s[i] : f32
+          %d = arith.divf %a, %b : f32 loop.yield %d } : f32[8192, 9000]
+        loop.yield %q } : f32[8192, 9000]""", "%y: f32[8192, 9000]"),
     "sorted rows": (
         "%x: i64[64, 33]", "%y = loop.compute par(i0: 64) scan(i1: 33) -> scan(sort, i64) { "
         "%a = loop.read %x[i0, i1] : i64 loop.yield %a } : i64[64, 33]", "%y: i64[64, 33]"),
@@ -247,6 +260,8 @@ GPU = {
     "kept_points": ("1", "scans"),
     "walked_kept_tile": ("4096", "scanned columns"),
     "walked_kept_warps": ("8", "scanned columns"),
+    "online_tile": ("4096", "softmax of columns"),
+    "online_columns": ("32", "softmax of columns"),
     "sector_bytes": ("16", "few_long_columns"),
     "processors": ("4096", "a product of f32"),
     "dot_flops": ("4", "a product"),
