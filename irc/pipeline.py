@@ -30,7 +30,7 @@ from irc.ir.passes import (
     register_pipeline,
 )
 from irc.ir.rewrite.fuel import Fuel
-from irc.options.options import DEFAULT, Options, from_texts
+from irc.options.options import DEFAULT, Options, from_texts, moved_rows
 from irc.options.table import own_backends
 from irc.target import Target, as_target
 from irc.target.record import known
@@ -103,34 +103,38 @@ def overlaps(options: Options, target: Target) -> bool:
     return target.is_gpu and target.gpu.waits
 
 
-def chooses_contractions(options: Options, target: Target) -> bool:
-    """Who computes products and convolutions is asked."""
+def measures_contractions(options: Options, target: Target) -> bool:
+    """It is measured who computes products and convolutions."""
     return options.max_autotune or options.max_autotune_gemm
+
+
+def chooses_contractions(options: Options, target: Target) -> bool:
+    """Who computes products and convolutions is asked: on a GPU the cost model, at least."""
+    return target.is_gpu or measures_contractions(options, target)
 
 
 def lays_out_products(options: Options, target: Target) -> bool:
     """Frozen weights of irc's own products are laid out, on a CPU."""
-    return packs(options, target) and chooses_contractions(options, target)
+    return packs(options, target) and measures_contractions(options, target)
 
 
 def tunes(options: Options, target: Target) -> bool:
     """Schedules are measured."""
-    return options.max_autotune_pointwise or chooses_contractions(options, target)
+    return options.max_autotune_pointwise or measures_contractions(options, target)
 
 
 def pads_products(options: Options, target: Target) -> bool:
     """Operands of matrix products are padded; on a GPU unless told otherwise. Kernels of irc's read
     rows of any length."""
     allowed = own_backends(options.max_autotune_gemm_backends, target.is_gpu)
-    if chooses_contractions(options, target) and "aten" not in allowed:
+    if measures_contractions(options, target) and "aten" not in allowed:
         return False
     return target.is_gpu if options.shape_padding is None else options.shape_padding
 
 
 def pads_strides(options: Options, target: Target) -> bool:
     """Rows are padded to whole lines of memory; on a GPU unless told otherwise."""
-    chosen = options.comprehensive_padding
-    return target.is_gpu if chosen is None else chosen
+    return moved_rows(options, target.is_gpu) is not None
 
 
 def captures(options: Options, target: Target) -> bool:
@@ -173,6 +177,8 @@ _PADDING = {
     "max_bytes": "padding_max_bytes",
 }
 
+_PRODUCT_PADDING = {"force": "force_shape_pad", "products": "max_autotune_gemm_backends"}
+
 _BACKENDS = {
     "products": "max_autotune_gemm_backends",
     "convolutions": "max_autotune_conv_backends",
@@ -190,7 +196,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("fuse-attention", matches_patterns),
         Step("convert-aten-to-graph"),
         Step("canonicalize"),
-        Step("pad-matmul", pads_products, {"force": "force_shape_pad"}),
+        Step("pad-matmul", pads_products, _PRODUCT_PADDING),
         Step("cse"),
         Step("fold-batch-norms", is_frozen),
         Step("merge-linears", is_frozen),

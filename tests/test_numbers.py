@@ -21,6 +21,7 @@ KNOWN = {
     "analysis/cost.py": {"_BITS": NAMES},
     "analysis/image_layouts.py": {"PINNED": NAMES},
     "analysis/loop.py": {"_GAP": NAMES, "_SHARE": NAMES},
+    "analysis/tile_cost.py": {"FIRST": FORMAT, "ROW": FORMAT},
     "passes/graph/attention/facts.py": {
         "LARGEST": FORMAT, "_REACH": FORMAT, "HIGHEST_NUMBER": MEANING, "MOST_ELEMENTS": REACH,
         "DEPTH": REACH,
@@ -29,6 +30,7 @@ KNOWN = {
     "passes/graph/attention/recognize.py": {"_DEPTH": REACH},
     "passes/graph/contractions/measured.py": {
         "FIRST": REACH, "GPU_BUILDS, BUILDS, LEAST": REACH, "LARGE": REACH, "LONG": REACH,
+        "PARTS": REACH,
     },
     "passes/graph/contractions/surroundings.py": {
         "LOOKED_AT": REACH, "MOST_IN_FRONT, MOST_BEHIND": REACH,
@@ -46,7 +48,7 @@ KNOWN = {
     "passes/kernel/cpu/contraction/matrices.py": {"SQUARE": FORMAT},
     "passes/kernel/cpu/place.py": {"ENTRY, OUTER, SHARED": NAMES},
     "passes/kernel/gpu/contraction.py": {"ROWS, DEPTH, COLUMNS": NAMES},
-    "passes/kernel/gpu/contraction_cost.py": {"FIRST": FORMAT},
+
     "passes/kernel/gpu/form.py": {"ENDS_ORDER": NAMES},
     "passes/kernel/gpu/odd_rows.py": {"GROUP_BYTES": FORMAT},
     "passes/kernel/gpu/plan.py": {"INDEX_LIMIT": FORMAT},

@@ -40,6 +40,14 @@ class Side:
         return tuple(op for op in self.ops if isinstance(op, loop.ReadOp))
 
     @property
+    def narrow(self) -> Value:
+        """The factor before it was widened to be multiplied."""
+        maker = self.value.defining_op
+        if isinstance(maker, arith.ExtFOp | arith.ExtSIOp) and maker in self.ops:
+            return maker._operands[0]
+        return self.value
+
+    @property
     def plain(self) -> loop.ReadOp | None:
         """The read that it is, but for a cast to the accumulator's type; None for anything else."""
         rest = [op for op in self.ops if not isinstance(op, arith.ExtFOp | arith.ExtSIOp)]

@@ -137,6 +137,14 @@ class Options:
 DEFAULT = Options()
 
 
+def moved_rows(options: Options | None, gpu: bool) -> int | None:
+    """From how many elements on rows of arrays that only a program sees are moved apart, so that
+    they are aligned (`pad-strides`): on a GPU unless told otherwise; None: none are."""
+    asked = options or DEFAULT
+    chosen = gpu if asked.comprehensive_padding is None else asked.comprehensive_padding
+    return asked.padding_stride_threshold if chosen else None
+
+
 def from_mapping(mapping: Mapping[str, Any] | None, base: Options = DEFAULT) -> Options:
     """Options by name ("triton.cudagraphs" and "trace.enabled" as in Inductor too).
 

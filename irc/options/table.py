@@ -145,7 +145,9 @@ OPTIONS: dict[str, Entry] = {
     "max_autotune_pointwise": Entry("Kernels that are no products are tuned.", _SAME),
     "max_autotune_gemm_backends": Entry(
         "What may compute products then: `ATEN`, the libraries, `IRC`, kernels of irc's, which "
-        "`CPP` are on a CPU and `TRITON` on a GPU. Without `ATEN` no product is a library's.",
+        "`CPP` are on a CPU and `TRITON` on a GPU. Without `ATEN` no product is a library's. On a "
+        "GPU without tuning: whether irc may where the cost model says so "
+        "([who multiplies](design/contractions.md#who-multiplies-where-rows-are-odd)).",
         _SAME, check=_backends,
     ),
     "max_autotune_conv_backends": Entry("... and convolutions.", _SAME, check=_backends),

@@ -181,6 +181,20 @@ class GpuFigures(Speeds):
         "points", "rows and columns of tiles whose steps may be twice as deep")] = 128
     stored_bytes: Annotated[int, Figure(
         "bytes", "of sums that a processor stores in a us", least=1)] = 54_000
+    odd_stores: Annotated[tuple[int, ...], Figure(
+        "bytes", "of sums that a processor stores in a us where rows begin at multiples of 2, 4 "
+        "and 8 bytes (8192x768 by 768 columns of which 30528, 30523, 30522 and 30524, tiles of "
+        "128x256: 645, 1144, 688 and 679 us of an H200)", least=1)] = (6_500, 22_000, 32_000)
+    lasting_stores: Annotated[float, Figure(
+        "of a store's time", "that is left where the next tile's factors are read meanwhile (587, "
+        "675, 680 and 608 us of these)")] = 0.35
+    odd_pieces: Annotated[int, Figure(
+        "pieces", "of factors' rows that aren't aligned that a processor gets in a us (4096x768 "
+        "times 768x50257, tiles of 128x64, 128x128 and 128x256: 7400, 6000 and 5100)", least=1
+        )] = 6_500
+    most_parts: Annotated[int, Figure(
+        "parts", "of the depth at most that are summed up apart", least=1)] = 16
+    part_depth: Annotated[int, Figure("terms", "the least of such a part", least=1)] = 512
     most_stages: Annotated[int, Figure("steps", "in flight at most", least=1)] = 16
     shared_bytes: Annotated[int, Figure(
         "bytes", "of memory that a processor's program instances share", least=1)] = 232_448
@@ -203,6 +217,18 @@ class GpuFigures(Speeds):
         "points", "of the depth in a step, for f32 as it is", least=1, power=True)] = 16
     grouped_rows: Annotated[int, Figure(
         "rows", "of tiles that go over the columns together", least=1)] = 8
+
+    # -- who multiplies
+    library_share: Annotated[float, Figure(
+        "times", "that the library takes of what irc's best tiles take by the model, of rows that "
+        "are aligned (8192x30528x768: 541 of 587 us of an H200)")] = 0.92
+    library_rates: Annotated[tuple[int, ...], Figure(
+        "operations", "in a us that the library does on 16 bits where rows begin at multiples of "
+        "2, 4 and 8 bytes (8192x768 by 768 columns of which 30523, 30522 and 30524: 4078, 1578 and "
+        "1578 us of an H200; 30528: 541)", least=1)] = (97_000_000, 243_000_000, 243_000_000)
+    sure: Annotated[float, Figure(
+        "times", "as fast as the library's ways irc's kernel has to be by the model, which is 6 % "
+        "off, to be taken without measuring", least=1)] = 1.1
 
     # -- attach-checks
     whole_rows: Annotated[int, Figure(

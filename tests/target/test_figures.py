@@ -126,6 +126,13 @@ TEXTS = {
         PRODUCT.format(rows=4096, columns=8192, depth=4096, type="f16", w="w", casts=CASTS,
                        factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]")
         .replace("f32[4096, 8192]", "f16[4096, 8192]"), "%y: f16[4096, 8192]"),
+    "a product with odd rows": (
+        "%x: f16[2048, 768], %w: f16[50257, 768]",
+        PRODUCT.format(rows=2048, columns=50257, depth=768, type="f16", w="w", casts=CASTS,
+                       factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]")
+        .replace("f32[2048, 50257]", "f16[2048, 50257]"), "%y: f16[2048, 50257]"),
+    "a product with few odd rows": product(512, 768, 1001, "f16"),
+    "a product of odd rows": product(2048, 2048, 2047, "f16"),
     "a product of small tiles": product(512, 768, 768, "f16"),
     "a product and its functions": (
         "%x: f16[2048, 256], %w: f16[256, 2048]",
@@ -269,6 +276,9 @@ GPU = {
     "step_latency": ("50.0", "a product of a weight"),
     "stored_bytes": ("100", "a product of a weight"),
     "most_stages": ("2", "a product of a weight"),
+    "odd_stores": ("[1000000000, 1000000000, 1000000000]", "a product with few odd rows"),
+    "lasting_stores": ("20.0", "a product with odd rows"),
+    "odd_pieces": ("1000000", "a product of odd rows"),
     "step_start": ("1.0", "a product of a weight"),
     "held_sums": ("16", "a product and its functions"),
     "scalar_flops": ("1000000000", "a product and its functions"),
@@ -302,10 +312,10 @@ GPU = {
     "joined_warps": ("1", "joins"),
 }
 #: Time alone; images that are gathered (tests/passes/loop/test_inline_decisions.py); what is tuned
-#: with its arguments in no cache (tests/tuning/test_problem.py); and what the front end asks
-#: (tests/frontend/test_joined_saves.py).
+#: with its arguments in no cache (tests/tuning/test_problem.py); what the front end asks
+#: (tests/frontend/test_joined_saves.py); and who multiplies (tests/analysis/test_product_ways.py).
 ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_blocks",
-             "joined_least"}  # fmt: skip
+             "joined_least", "library_share", "library_rates", "sure", "most_parts", "part_depth"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
 SWITCHED["matrix_rows"] = SWITCHED["matrix_panels"] = "avx512, sets = [{}]".format(", ".join(

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from irc.analysis.constant_values import ConstantValues
+from irc.analysis.products import unpermuted
 from irc.dialects import graph
 from irc.dialects.kernel.dots import rows_of
 from irc.dialects.loop import ScheduleAttr
@@ -22,7 +23,6 @@ from irc.ir.symbols import Dim
 from irc.ir.types import bf16, f16, f32
 from irc.passes.frozen.fold_constants import erase_unused, fold
 from irc.passes.frozen.weighted_products import reshaped, tensor_type
-from irc.passes.graph.pad_matmul import unpermuted
 from irc.target import Target, target_of
 
 FLOATS = (f32, bf16, f16)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
-from irc.analysis.contraction import contraction_of, tiled
+from irc.analysis.contraction import Contraction, contraction_of, tiled
 from irc.analysis.cost import cost_of, told
 from irc.analysis.loop import array_bytes, estimate, points
 from irc.dialects import loop
@@ -260,13 +260,13 @@ def _of_parts(op: Operation) -> bool:
 
 def _depth_parts(op: loop.ComputeOp, parts: int, gpu: GpuFeatures) -> Split:
     """The longest red axis in so many equal parts. Where none has them, or these begin within a
-    line of memory, and what is read beyond the depth has products of zero: in parts of whole lines,
-    the last one shorter. Raises InvalidIR where there are none."""
+    line of memory: in parts of whole lines, the last one shorter. Raises InvalidIR where there are
+    none."""
     line = gpu.step_bytes // max(_element_bytes(read.source) for read in op.reads)
     extents = {k: a.extent for k, a in enumerate(op.axis_list) if a.kind == "red"}
     longest = sorted(extents, key=lambda k: (-estimate(extents[k]), k))
     equal = [k for k in longest if known_divisible(extents[k], parts)]
-    lines = [k for k in longest if estimate(extents[k]) > (parts - 1) * line and _reads_zeros(op)]
+    lines = [k for k in longest if estimate(extents[k]) > (parts - 1) * line]
     if equal and (not lines or known_divisible(extents[equal[0]] // parts, line)):
         return Split((), equal[0], parts, extents[equal[0]] // parts)
     if not lines:
@@ -278,14 +278,6 @@ def _depth_parts(op: loop.ComputeOp, parts: int, gpu: GpuFeatures) -> Split:
 def _element_bytes(value: Value) -> int:
     assert isinstance(value.type, TensorType)
     return element_bytes(value.type.element)
-
-
-def _reads_zeros(op: loop.ComputeOp) -> bool:
-    """Whether a contraction multiplies what it reads: nothing where both reads are masked."""
-    contraction = contraction_of(op)
-    return not isinstance(contraction, str) and None not in (
-        contraction.left.plain, contraction.right.plain
-    )  # fmt: skip
 
 
 def _why_whole(op: loop.ComputeOp, outer: Operation, target: Target) -> str | None:
@@ -487,11 +479,13 @@ def _partial_ranges(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.
     copier = Transplant(body, mapping, names, (), mask)
     copier.copy_body(op)
     values = []
-    masked = mask is not None and not _reads_zeros(op)
+    contraction = contraction_of(op) if mask is not None else ""
     for value, output in zip(op.yield_op.values, op.output_list, strict=True):
         copied = copier.values.get(value, value)
-        if masked:
-            assert mask is not None and output.accumulator is not None
+        if mask is not None and not isinstance(contraction, str):
+            copied = _masked_product(contraction, copier.values, mask, body)
+        elif mask is not None:
+            assert output.accumulator is not None
             neutral = identity(body, output.combiner, copied.type, output.accumulator)
             copied = body.select(mask, copied, neutral)
         values.append(copied)
@@ -505,6 +499,25 @@ def _partial_ranges(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.
     shape = [e for e, kind in zip(extents, kinds, strict=True) if kind == "par"]
     types = list(_partial_types(op, shape))
     return make_compute(builder, axes, op.output_list, types, body, (), op.location)
+
+
+def _masked_product(
+    contraction: Contraction, copies: Mapping[Value, Value], mask: Value, body: Body
+) -> Value:
+    """The copy of a contraction's product, of factors that are zero where the mask is false: what
+    is read there is, and what is computed is made so, before it is widened to be multiplied."""
+    product, factors = contraction.product, list[Value]()
+    sides = {side.value: side for side in (contraction.left, contraction.right)}
+    for operand in product._operands:
+        side = sides[operand]
+        factor = copies.get(operand, operand)
+        if side.plain is None:
+            narrow = copies.get(side.narrow, side.narrow)
+            factor = body.select(mask, narrow, identity(body, "sum", narrow.type, None))
+            if side.narrow is not operand and operand.defining_op is not None:
+                factor = body.op(operand.defining_op.name, factor, type=operand.type)
+        factors.append(factor)
+    return body.add(type(product), factors, product.results[0].type, product.attributes)
 
 
 def identity(body: Body, combiner: str, type_: object, accumulator: object) -> Value:

@@ -146,10 +146,18 @@ def test_a_gpu_has_products_of_far_rows(given: dict[str, Any]) -> None:
     near(FAR, tensors[result].cpu(), expected(FAR, [each.cpu() for each in (a.clone(), args[1])]))
 
 
+#: No number where zero is read.
+QUOTIENT = ("arith.divf %q1, %_ : f32",)
+
+
+@pytest.mark.parametrize("computed", [{}, {"right": QUOTIENT}, {"left": ("math.exp %_ : f32",)}])
 @pytest.mark.parametrize(("depth", "parts", "size"), [(190, 3, 64), (256, 4, 64), (190, 2, 128)])
-def test_parts_of_a_depth_begin_where_vectors_do(depth: int, parts: int, size: int) -> None:
-    """Where it has no such equal parts, the last one is shorter."""
-    product = Product(5, 16, depth, b_strides=(1, depth))
+def test_parts_of_a_depth_begin_where_vectors_do(
+    depth: int, parts: int, size: int, computed: dict[str, Any]
+) -> None:
+    """Where it has no such equal parts, the last one is shorter, and factors that are computed are
+    zero beyond the depth."""
+    product = Product(5, 16, depth, b_strides=(1, depth), **computed)
     given, args = {**SMALL, "tile_n": 16, "split_k": parts}, product.arguments()
     made = launched(product.text(), **given)
     first = made.kernels[0][0]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import irc
+from irc.analysis import products as M
 from irc.analysis.constant_values import ConstantValues
 from irc.dialects import graph
 from irc.ir import attributes as A
@@ -16,7 +17,6 @@ from irc.ir.types import TensorType, f16, f32, f64, i1, i32, i64, index
 from irc.passes.frozen import fold_batch_norms as N
 from irc.passes.frozen import pack_weights as W
 from irc.passes.frozen.weighted_products import weighted_product
-from irc.passes.graph import pad_matmul as M
 from irc.passes.graph.accumulate_scatters import operands_of
 from irc.target import Target
 from tests.passes.graph.aten_programs import Graph

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import irc
+from irc.analysis.products import MatrixProduct, intensity, product_of
 from irc.cache.store import DiskCache
 from irc.dialects import graph
 from irc.ir.passes import PassContext, PassManager
 from irc.options.options import from_mapping
-from irc.passes.graph.pad_matmul import MatrixProduct, intensity, product_of
 from irc.pipeline import pipeline_text
 from irc.runtime.padded_matmul import on_target
 from irc.target import Target

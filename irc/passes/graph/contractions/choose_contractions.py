@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from irc.analysis.product_ways import OWN, is_compute_bound, ways_of
+from irc.analysis.products import MatrixProduct
 from irc.dialects import graph
 from irc.dialects.aten.facts import MATRIX_PRODUCTS
 from irc.ir import attributes as A
@@ -15,13 +17,14 @@ from irc.ir.diagnostics import UserError
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
-from irc.options.options import DEFAULT
+from irc.options.options import DEFAULT, moved_rows
 from irc.options.table import own_backends
 from irc.passes.graph.contractions.convolutions import convolution_form
 from irc.passes.graph.contractions.measured import (
     described,
     element_of,
     fastest,
+    first_own,
     is_frozen,
     panels_for,
 )
@@ -38,11 +41,13 @@ LIBRARY = "aten"
 @attrs.frozen
 class Policy:
     """What may compute products and convolutions: backends by the operator. context: what the
-    compile shares. measured: the calls of which it was measured who is to compute them."""
+    compile shares. apart: from how many elements on rows that only the program sees are moved
+    apart (`pad-strides`). measured: the calls of which it was measured who is to compute them."""
 
     products: frozenset[str]
     convolutions: frozenset[str]
     context: PassContext
+    apart: int | None = None
     measured: Mapping[graph.CallAten, Candidate] = attrs.field(factory=dict)
 
     def choose(self, call: graph.CallAten, form: Form | str) -> tuple[str, A.Attribute | None]:
@@ -55,12 +60,14 @@ class Policy:
         if winner is not None:
             return winner.backend, winner.attribute()
         allowed = self.allowed(call)
-        if LIBRARY in allowed:
-            return LIBRARY, None
+        if LIBRARY in allowed or not self.measures:
+            return self.modelled(call, form)
         if "irc" in allowed and not isinstance(form, str):
             frozen = call.callee in MATRIX_PRODUCTS and is_frozen(call, self.context)
-            panels = panels_for(target_of(self.context), element_of(call)) if frozen else None
-            return "irc", None if panels is None else panels.attribute()
+            target = target_of(self.context)
+            if frozen:
+                return "irc", panels_for(target, element_of(call)).attribute()
+            return "irc", first_own(call, target, self.apart).attribute()
         option = f"max_autotune_{'gemm' if call.callee in MATRIX_PRODUCTS else 'conv'}_backends"
         reasons = {
             "irc": form if isinstance(form, str) else "the options allow no kernel of irc's here",
@@ -74,13 +81,42 @@ class Policy:
         """Who may compute a call."""
         return self.products if call.callee in MATRIX_PRODUCTS else self.convolutions
 
+    @property
+    def measures(self) -> bool:
+        """Whether the compile measures who computes what (max_autotune); else the cost model says
+        who, and a library may always."""
+        options = self.context.options
+        return options is None or options.max_autotune or options.max_autotune_gemm
+
+    def modelled(
+        self, call: graph.CallAten, form: Form | str
+    ) -> tuple[str, A.Attribute | None]:
+        """Who computes a call by the cost model, with entries of a schedule: a library, unless a
+        kernel of irc's surely takes less time."""
+        context, target = self.context, target_of(self.context)
+        may = "irc" in self.allowed(call) and call.callee in MATRIX_PRODUCTS
+        if not may or isinstance(form, str):
+            return LIBRARY, None
+        # What pad-matmul was to pad is padded.
+        ways = ways_of(call, target, pads=False, apart=self.apart, measure=self.padding_gain)
+        if ways is None or ways.best != OWN:
+            return LIBRARY, None
+        context.remark(f"{described(call)} is irc's own: {ways.told}", call)
+        return OWN, first_own(call, target, self.apart).attribute()
+
+    def padding_gain(self, product: MatrixProduct) -> float | None:
+        """How many times faster this machine multiplies padded factors; None where that is not
+        measured."""
+        measure, target = self.context.measure, target_of(self.context)
+        return measure(product) if measure and is_compute_bound(product, target) else None
+
     def is_open(self, call: graph.CallAten) -> bool:
         """Whether it is to be measured who computes a call: a library and irc may, and it runs in a
         compile; not a convolution whose weight a library packs."""
         if "backend" in call.attributes or not self.allowed(call).issuperset({LIBRARY, "irc"}):
             return False
         options = self.context.options
-        if options is None or isinstance(form_of(call), str):
+        if options is None or not self.measures or isinstance(form_of(call), str):
             return False
         return call.callee in MATRIX_PRODUCTS or not is_frozen(call, self.context)
 
@@ -116,12 +152,13 @@ class ChooseContractions(PatternPass):
     convolution multiplies windows of the image, which are views.
 
     products, convolutions: what may compute them, of "ATEN", "IRC", "TRITON" (irc, on a GPU) and
-    "CPP" (irc, on a CPU). Where a library and irc may, a compile measures which is faster, as
-    docs/tuning.md tells; by hand it stays the library's. Where nothing may, the error says what was
-    tried. A call with an attribute `backend` ("aten", "irc") has chosen already; its `schedule` has
-    entries of one. schedules: how many of irc's are measured, that of the cost model first. Where
-    torch's settings allow a GPU to multiply f32 with factors of 10 bits, the schedule says so
-    (`precision`).
+    "CPP" (irc, on a CPU). Where a library and irc may, a compile with `max_autotune` measures which
+    is faster, as docs/tuning.md tells; else the cost model says where a kernel of irc's surely is:
+    on a GPU, where rows of a factor or of the result don't begin at multiples of 16 bytes
+    (`irc.analysis.product_ways`). Where nothing may, the error says what was tried. A call with an
+    attribute `backend` ("aten", "irc") has chosen already; its `schedule` has entries of one.
+    schedules: how many of irc's are measured, that of the cost model first. Where torch's settings
+    allow a GPU to multiply f32 with factors of 10 bits, the schedule says so (`precision`).
 
     Before:
         %y = graph.call_aten %c, %a, %b {callee = "aten.addmm.default", ...} :
@@ -148,10 +185,11 @@ class ChooseContractions(PatternPass):
     def prepare(self, op: Operation, context: PassContext) -> Policy:
         gpu = target_of(context).is_gpu
         products, convolutions = (own_backends(w, gpu) for w in (self.products, self.convolutions))
-        policy = Policy(products, convolutions, context)
+        apart = moved_rows(context.options, gpu)
+        policy = Policy(products, convolutions, context, apart)
         calls = [each for each in op.walk() if isinstance(each, graph.CallAten)]
         measured = [each for each in calls if is_product(each) and policy.is_open(each)]
-        return attrs.evolve(policy, measured=fastest(measured, self.schedules, context))
+        return attrs.evolve(policy, measured=fastest(measured, self.schedules, context, apart))
 
 
 __all__ = ["ChooseContractions", "Policy"]

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 from irc.analysis.contraction import Contraction, contraction_of
 from irc.analysis.loop import estimate, points
+from irc.analysis.product_ways import own_parts
+from irc.analysis.products import unpermuted
 from irc.dialects import func, graph, loop
+from irc.dialects.aten.facts import MATRIX_PRODUCTS
 from irc.dialects.kernel.dots import rows_of
 from irc.dialects.loop.ops import ScheduleAttr
 from irc.ir import attributes as A
@@ -18,7 +21,6 @@ from irc.ir.symbols import dim_product
 from irc.ir.types import TensorType
 from irc.options.options import Options
 from irc.passes.graph.contractions.surroundings import Surroundings
-from irc.passes.graph.pad_matmul import unpermuted
 from irc.target import Target, target_of
 from irc.tuning import Candidate, Problem, choose_all
 from irc.tuning.applying import members_of, merged
@@ -32,9 +34,10 @@ REST = ("choose-contractions", "graph-to-layout", "layout-to-loop", "fuse-loops"
         "kernel-to-host")  # fmt: skip
 
 
-FIRST_OWN = Candidate("irc")
 FIRST = 4
 """Of irc's candidates so many come before those that split the depth."""
+PARTS = 3
+"""Numbers of parts of the depth that are tried beside the cost model's."""
 LONG = 1024
 """Terms of a sum that is split."""
 GPU_BUILDS, BUILDS, LEAST = 48, 160, 3
@@ -45,11 +48,14 @@ LARGE = 16 << 20
 
 
 def fastest(
-    calls: Sequence[graph.CallAten], schedules: int, context: PassContext
+    calls: Sequence[graph.CallAten],
+    schedules: int,
+    context: PassContext,
+    apart: int | None = None,
 ) -> dict[graph.CallAten, Candidate]:
     """Of each call the library, or irc with entries of a schedule, of which at most `schedules` are
-    tried: what takes the least time with what is computed along with it. Raises
-    `NoValidChoicesError` where neither can be run."""
+    tried: what takes the least time with what is computed along with it. apart: as `ways_of` has
+    it. Raises `NoValidChoicesError` where neither can be run."""
     if not calls:
         return {}
     target, function = target_of(context), calls[0].parent_op
@@ -65,20 +71,39 @@ def fastest(
     known: dict[str, list[Candidate]] = {}
     for call, (key, problem) in problems.items():
         if key not in known:
-            known[key] = candidates_of(call, problem, most, context)
+            known[key] = candidates_of(call, problem, most, context, apart)
     asked = [(problem, known[key]) for key, problem in problems.values()]
     return dict(zip(calls, choose_all(asked, context), strict=True))
 
 
 def candidates_of(
-    call: graph.CallAten, problem: Problem, most: int, context: PassContext
+    call: graph.CallAten,
+    problem: Problem,
+    most: int,
+    context: PassContext,
+    apart: int | None = None,
 ) -> list[Candidate]:
     """Who may compute a call: the library first, and of irc's at most about so many."""
     target = target_of(context)
-    ours = own_candidates(problem, target, most)
+    parts = own_parts(call, target, apart) if call.callee in MATRIX_PRODUCTS else None
+    ours = own_candidates(problem, target, most, first_own(call, target, apart), parts)
     if not is_frozen(call, context):
         return [Candidate("aten"), *ours]
     return [Candidate("onednn"), *in_panels(problem, call, target, most), *ours[: most // 4]]
+
+
+def first_own(call: graph.CallAten, target: Target, apart: int | None = None) -> Candidate:
+    """irc with the cost model's schedule: on a GPU in as many parts of the depth as take the least
+    time."""
+    if not target.is_gpu or call.callee not in MATRIX_PRODUCTS:
+        return Candidate("irc")
+    parts = own_parts(call, target, apart)[0]
+    return Candidate("irc", _in_parts(parts) if parts > 1 else "")
+
+
+def _in_parts(parts: int) -> str:
+    """A schedule whose depth is summed up in parts."""
+    return f"#loop.schedule<gpu, split_k = {parts} : i64>"
 
 
 def is_frozen(call: graph.CallAten, context: PassContext) -> bool:
@@ -123,11 +148,16 @@ def in_panels(
 
 
 def own_candidates(
-    problem: Problem, target: Target, most: int, first: Candidate = FIRST_OWN
+    problem: Problem,
+    target: Target,
+    most: int,
+    first: Candidate,
+    parts: Sequence[int] | None = None,
 ) -> list[Candidate]:
     """irc with the cost model's schedule, and with entries near it where its kernel multiplies
     tiles; `most` at all, as the pass `tune` looks around what was chosen. All have the entries of
-    the first, as far as they don't say otherwise."""
+    the first, as far as they don't say otherwise. parts: of the depth that may be summed up, the
+    first one's first; None: as tiles that leave a GPU idle want it."""
     module = problem.with_candidate(first)
     before, _, _ = problem.pipeline.partition(",loop-to-kernel")
     context = PassContext(target=target, explains=False)
@@ -138,9 +168,12 @@ def own_candidates(
             place = next((k for k, m in enumerate(members_of(op)) if _multiplies(m)), 0)
             near = [c.members[place] if c.members else c.schedule for c in candidates_for(op)]
             entries += near[:FIRST]
-            entries += _splits([*members_of(op), op][place], op, target)
+            entries += _splits([*members_of(op), op][place], op, target) if parts is None else [
+                _in_parts(count) for count in parts[1 : 1 + PARTS]
+            ]  # fmt: skip
             entries += near[FIRST:]
-            known = known or _says_products(op)
+            products = _says_products(op)
+            known = products if known is None else merged(products, known)
     plain = first.attribute()
     return [Candidate.of("irc", merged(known, read_schedule_text(text)) if text else plain)
             for text in dict.fromkeys(entries)][:most]  # fmt: skip
@@ -168,7 +201,7 @@ def _splits(compute: Operation, outer: Operation, target: Target) -> list[str]:
     tiles = points(a.extent for a in axes) // math.prod(tile)
     if 2 * tiles > target.gpu.processors or points(a.extent for a in contraction.depth) < LONG:
         return []
-    return [f"#loop.schedule<gpu, split_k = {parts} : i64>" for parts in (2, 4)]
+    return [_in_parts(parts) for parts in (2, 4)]
 
 
 def _multiplies(op: Operation) -> bool:

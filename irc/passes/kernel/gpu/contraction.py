@@ -42,7 +42,6 @@ from irc.passes.kernel.gpu.contraction_space import (
     ContractionSpace,
     contraction_space,
     factor_of,
-    narrow_value,
 )
 from irc.passes.kernel.gpu.evaluate import Point, decomposed
 from irc.passes.kernel.gpu.frame import KernelFrame
@@ -222,7 +221,7 @@ class _DotKernel:
         tile = self._matrix(side, dot, point, dims) if self.described else None
         if tile is not None:
             return tile
-        value = narrow_value(side)
+        value = side.narrow
         if value.type is not dot.element:
             value = side.value
         tile = convert(b, self.evaluator.value(member, value, point), dot.element)

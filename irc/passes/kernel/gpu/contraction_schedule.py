@@ -8,15 +8,15 @@ import attrs
 
 from irc.analysis.contraction import Side
 from irc.analysis.cost import op_cost
-from irc.analysis.loop import estimate
-from irc.dialects import loop
+from irc.analysis.multiplied import Multiplied, multiplied_by
+from irc.analysis.tile_cost import PLAIN_SHAPES, SHAPES
+from irc.dialects import arith, loop
 from irc.dialects.kernel.dots import Dot
 from irc.dialects.loop.schedule import CONTRACTION_KEYS
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, Range, coefficient, dim_product, dim_sum, range_of
 from irc.ir.types import TensorType, bf16, element_bytes, f16, f32
-from irc.passes.kernel.gpu.contraction_cost import PLAIN_SHAPES, SHAPES, TileCost
 from irc.passes.kernel.gpu.contraction_space import (
     ContractionSpace,
     contraction_space,
@@ -35,19 +35,22 @@ def contraction_entries(
     space = contraction_space(plan)
     asked = not CONTRACTION_KEYS.isdisjoint(preset)
     precision = preset.get("precision", A.StringAttr("ieee"))
-    wrong, multiplied = space if isinstance(space, str) else "", list[Dot]()
+    wrong, dots = space if isinstance(space, str) else "", list[Dot]()
     for _, contraction in () if isinstance(space, str) else space.contractions:
         dot = factor_of(contraction, str(getattr(precision, "value", "")))
         if isinstance(dot, Dot):
-            multiplied.append(dot)
+            dots.append(dot)
         else:
             wrong = dot
     if wrong and asked:
         raise InvalidIR(f"its schedule is of a contraction, and {wrong}", op=plan.op)
-    if wrong or isinstance(space, str) or not (asked or _is_worth(space, multiplied, gpu)):
+    if wrong or isinstance(space, str):
         return None
-    plain = multiplied[0].element is f32 and precision == A.StringAttr("ieee")
-    entries = _tiles(plan, space, multiplied[0], gpu, preset, plain)
+    plain = dots[0].element is f32 and precision == A.StringAttr("ieee")
+    multiplied = _multiplied(plan, space, dots, gpu, plain)
+    if not (asked or _is_worth(multiplied, dots, gpu)):
+        return None
+    entries = _tiles(plan, space, multiplied, gpu, preset)
     entries["precision"] = precision
     entries["column_parts"] = A.IntegerAttr(1)
     entries["access"] = A.StringAttr("pointers")
@@ -57,57 +60,56 @@ def contraction_entries(
     return {**entries, **preset}
 
 
-def _is_worth(space: ContractionSpace, dots: list[Dot], gpu: GpuFeatures) -> bool:
+def _is_worth(multiplied: Multiplied, dots: list[Dot], gpu: GpuFeatures) -> bool:
     """Whether what nobody asked for is multiplied as matrices: floats, and not too small."""
-    _, m, n, k = (estimate(size) for size in space.sizes)
-    if k < gpu.matrix_side or any(dot.element not in (bf16, f16, f32) for dot in dots):
-        return False
-    narrow = all(dot.element is not f32 for dot in dots)
-    if min(m, n) >= gpu.matrix_side:
-        return True
-    return narrow and min(m, n) > 1 and max(m, n) >= gpu.narrow_side
+    floats = all(dot.element in (bf16, f16, f32) for dot in dots)
+    return floats and multiplied.is_worth(gpu)
+
+
+def _multiplied(
+    plan: GpuPlan, space: ContractionSpace, dots: Sequence[Dot], gpu: GpuFeatures, plain: bool
+) -> Multiplied:
+    """What a plan's contractions multiply, with how its rows lie in memory."""
+    behind = sum(
+        op_cost(op, gpu) for member in plan.members if not member.own
+        for op in member.compute.block.ops
+    )  # fmt: skip
+    return multiplied_by(
+        [contraction for _, contraction in space.contractions],
+        [result.type for result, _ in plan.outputs],
+        max(element_bytes(dot.element) for dot in dots),
+        plain=plain, behind=behind, lasts=_can_last(plan, space), least_step=dots[0].least[2],
+    )  # fmt: skip
 
 
 def _tiles(
     plan: GpuPlan,
     space: ContractionSpace,
-    dot: Dot,
+    multiplied: Multiplied,
     gpu: GpuFeatures,
     preset: Mapping[str, A.Attribute],
-    plain: bool,
 ) -> dict[str, A.Attribute]:
     """The entries of the tiles that take the least time."""
-    batch, m, n, k = (max(1, estimate(size)) for size in space.sizes)
-    few = m <= gpu.swapped_rows < n
-    products = getattr(preset.get("products"), "value", "swapped" if few else "dot")
-    first, second = (n, m) if products == "swapped" else (m, n)
-    size = element_bytes(dot.element)
-    step = gpu.plain_step if plain else gpu.step_bytes // size
-    step = max(dot.least[2], min(step, _power(k)))
-    flops = gpu.plain_flops if plain else gpu.dot_flops * 2 // size
-    behind = sum(
-        op_cost(op, gpu) for member in plan.members if not member.own
-        for op in member.compute.block.ops
-    )  # fmt: skip
-    cost = TileCost(batch, first, second, k, size, flops, behind, plain)
+    products = str(getattr(preset.get("products"), "value", multiplied.products(gpu)))
+    cost, plain = multiplied.cost(gpu, products), multiplied.plain
     keys = {"first": "tile_m", "second": "tile_n", "warps": "num_warps"}
     if products == "swapped":
         keys = {**keys, "first": "tile_n", "second": "tile_m"}
     fixed = {name: preset[key].value for name, key in keys.items() if key in preset}  # type: ignore[attr-defined]
     shapes = dict.fromkeys(attrs.evolve(s, **fixed) for s in (PLAIN_SHAPES if plain else SHAPES))
-    steps = (step,) if plain or 2 * step > k else (step, 2 * step)
+    steps = multiplied.steps(gpu)
     if "tile_k" in preset:
         steps = (preset["tile_k"].value,)  # type: ignore[attr-defined]
     tilings = cost.tilings(shapes, steps, gpu)
     tiling = min(tilings, key=lambda each: cost.time(each, gpu))
     told = {"programs", "flat", "num_stages", "tile_k", *keys.values()} & {*preset}
-    lasting = cost.lasting(tiling, gpu) if not told and _can_last(plan, space) else None
+    lasting = cost.lasting(tiling, gpu) if not told else None
     tiling = lasting or tiling
     tile_m, tile_n = tiling.shape.first, tiling.shape.second
     if products == "swapped":
         tile_m, tile_n = tile_n, tile_m
     return {
-        "products": A.StringAttr(str(products)),
+        "products": A.StringAttr(products),
         "tile_m": A.IntegerAttr(tile_m),
         "tile_n": A.IntegerAttr(tile_n),
         "tile_k": A.IntegerAttr(tiling.step),
@@ -121,14 +123,22 @@ def _tiles(
 
 def _can_last(plan: GpuPlan, space: ContractionSpace) -> bool:
     """Whether Triton makes one pipeline of all tiles of a program instance, with room for sums that
-    are stored: of a lone product, of known sizes and 16 bits, of factors that lie along the
-    depth."""
+    are stored: of a lone product whose sums are rounded at most, of known sizes and 16 bits, of
+    factors that lie along the depth."""
     _, contraction = space.contractions[0]
-    known = len(plan.members) == 1 and all(isinstance(size, int) for size in space.sizes)
+    known = len(space.contractions) == 1 and all(isinstance(size, int) for size in space.sizes)
+    rounded = all(member.own or _rounds(member.compute) for member in plan.members)
     narrow = all(element_bytes(r.type.element) <= 2 for r, _ in plan.outputs)  # type: ignore[attr-defined]
-    return known and narrow and all(
+    return known and rounded and narrow and all(
         _lies_along(side, contraction.depth) for side in (contraction.left, contraction.right)
     )  # fmt: skip
+
+
+def _rounds(compute: loop.ComputeOp) -> bool:
+    """Whether a map does nothing but round what it reads."""
+    reads = sum(isinstance(op, loop.ReadOp) for op in compute.block.ops)
+    kinds = loop.ReadOp | loop.YieldOp | arith.TruncFOp
+    return reads == 1 and all(isinstance(op, kinds) for op in compute.block.ops)
 
 
 def _lies_along(side: Side, depth: Sequence[loop.AxisAttr]) -> bool:
@@ -137,10 +147,6 @@ def _lies_along(side: Side, depth: Sequence[loop.AxisAttr]) -> bool:
     if read is None or read.positions or not depth:
         return False
     return coefficient(offset_of(list(read.indices), read.source.type), depth[-1].name) == 1
-
-
-def _power(count: int) -> int:
-    return 1 << max(0, count - 1).bit_length()
 
 
 def _fits_32_bits(plan: GpuPlan, space: ContractionSpace, ranges: Mapping[str, Range]) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from irc.analysis.contraction import Contraction, Side, contraction_of
-from irc.dialects import arith, loop
+from irc.analysis.contraction import Contraction, contraction_of
+from irc.dialects import loop
 from irc.dialects.kernel.dots import Dot, dot_of
 from irc.ir.attributes import Type
-from irc.ir.core import Value
 from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import bf16, f16, f32
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
@@ -72,7 +71,7 @@ def factor_of(contraction: Contraction, precision: str) -> Dot | str:
     of f32, or what `precision` rounds that to.
     """
     sides = (contraction.left, contraction.right)
-    elements = {narrow_value(side).type for side in sides}
+    elements = {side.narrow.type for side in sides}
     element: Type = elements.pop() if len(elements) == 1 else contraction.product.results[0].type
     if dot_of("gpu", element) is None:
         element = contraction.product.results[0].type
@@ -86,12 +85,4 @@ def factor_of(contraction: Contraction, precision: str) -> Dot | str:
     return dot
 
 
-def narrow_value(side: Side) -> Value:
-    """A factor before it was widened to be multiplied."""
-    maker = side.value.defining_op
-    if isinstance(maker, arith.ExtFOp | arith.ExtSIOp) and maker in side.ops:
-        return maker._operands[0]
-    return side.value
-
-
-__all__ = ["ContractionSpace", "contraction_space", "factor_of", "narrow_value"]
+__all__ = ["ContractionSpace", "contraction_space", "factor_of"]

@@ -5,7 +5,12 @@ step takes what its products take, or what getting its factors from the second-l
 what the processor's own memory takes that they lie in (written once, and read for each `FIRST` rows
 and each part of the columns), or its share of the way there and back: steps in flight are a ring,
 whose places are filled again when what was in them is multiplied. A tile begins with a wait and
-ends with its stores, under which the others multiply, if there are any.
+ends with its stores, under which the others multiply, if there are any. Rows that aren't aligned
+are moved in pieces of fewer than `ROW` bytes: a processor gets so many pieces of factors in a us,
+and stores sums at a share of the rate.
+
+One program instance in each processor that goes over all of its tiles (`lasting`) reads the next
+tile's factors while it stores: little of a store's time is left.
 
 `python -m bench.gpu_products` shows what it chooses beside what is fastest.
 """
@@ -18,6 +23,8 @@ import attrs
 
 from irc.target.gpu import GpuFeatures
 
+ROW = 16
+"""Bytes that a GPU moves at once: no row need be a multiple of more."""
 FIRST = 64
 """Rows of the first dimension that are multiplied at once."""
 
@@ -61,7 +68,9 @@ PLAIN_SHAPES = tuple(TileShape(*row) for row in (
 class TileCost:
     """What decides how long tiles take: how many matrices of which size (first, second dimension,
     depth), the bytes of an element, the operations that a processor does in a us, those that are
-    done to every sum, and whether f32 is multiplied as it is."""
+    done to every sum, and whether f32 is multiplied as it is. loaded, stored: what the beginnings
+    of rows of both factors and of what is stored are multiples of, in bytes. lasts: whether one
+    program instance may go over tiles so that it reads the next one's factors while it stores."""
 
     batch: int
     first: int
@@ -71,6 +80,9 @@ class TileCost:
     flops: int
     behind: int = 0
     plain: bool = False
+    loaded: tuple[int, int] = (ROW, ROW)
+    stored: int = ROW
+    lasts: bool = False
 
     def tilings(
         self, shapes: Iterable[TileShape], steps: Sequence[int], gpu: GpuFeatures
@@ -103,16 +115,25 @@ class TileCost:
         again = -(-shape.first // FIRST) * sum(FIRST + part for part in parts) * line
         products = 2 * shape.sums * tiling.step / self.flops
         step = max(products, moved / gpu.tile_bytes, (moved + again) / gpu.product_bytes)
-        step += gpu.step_start
+        step = max(step, self._pieces(shape) * line / gpu.odd_pieces) + gpu.step_start
         steps = -(-self.depth // tiling.step)
         turn = (gpu.step_latency + step) / max(1, stages - 1)
-        stores = shape.sums * (2 / gpu.stored_bytes + self.behind / gpu.scalar_flops)
+        stored = at_rows(self.stored, gpu.odd_stores, gpu.stored_bytes)
+        stores = shape.sums * (2 / stored + self.behind / gpu.scalar_flops)
         most = self.turns(shape, gpu)
+        if self.stored < ROW and self.lasting(tiling, gpu) is not None:
+            each = steps * max(step, turn) + stores * gpu.lasting_stores
+            return gpu.tile_start + most * each
         together = min(room, most)
         alone = gpu.tile_start + steps * max(step, turn) + stores
         under = stores / 2 if together > 1 else stores  # half of them, where another multiplies
         busy = gpu.tile_start + most * (steps * step + under)
         return max(-(-most // together) * alone, busy)
+
+    def _pieces(self, shape: TileShape) -> float:
+        """The pieces for each byte along the depth of rows of factors that aren't aligned."""
+        sides = zip((shape.first, shape.second), self.loaded, strict=True)
+        return sum(side / size for side, size in sides if size < ROW)
 
     def turns(self, shape: TileShape, gpu: GpuFeatures) -> int:
         """The most tiles that a processor has, together or one after the other."""
@@ -121,8 +142,10 @@ class TileCost:
 
     def lasting(self, tiling: StagedTile, gpu: GpuFeatures) -> StagedTile | None:
         """The same for one program instance in each processor that goes over its tiles, and reads
-        the next one's factors while it stores; None where more tiles are there together, or each
-        processor has one alone."""
+        the next one's factors while it stores; None where more tiles are there together, each
+        processor has one alone, or Triton makes no pipeline of them."""
+        if not self.lasts:
+            return None
         shape = tiling.shape
         moved = (shape.first + shape.second) * self.element_bytes * tiling.step
         stages = min(tiling.stages, (gpu.block_bytes - gpu.stored_tile) // moved)
@@ -132,4 +155,11 @@ class TileCost:
         return attrs.evolve(tiling, stages=stages)
 
 
-__all__ = ["PLAIN_SHAPES", "SHAPES", "TileCost", "TileShape", "StagedTile"]
+def at_rows(row: int, odd: Sequence[int], usual: int) -> int:
+    """The rate for rows that begin at multiples of so many bytes: of those for 2, 4, 8, or the
+    usual one."""
+    return usual if row >= ROW else odd[max(0, row.bit_length() - 2)]
+
+
+__all__ = ["FIRST", "PLAIN_SHAPES", "ROW", "SHAPES", "StagedTile", "TileCost", "TileShape",
+           "at_rows"]  # fmt: skip
