@@ -189,9 +189,10 @@ class GpuFigures(Speeds):
         "of a store's time", "that is left where the next tile's factors are read meanwhile (587, "
         "675, 680 and 608 us of these)")] = 0.35
     odd_pieces: Annotated[int, Figure(
-        "pieces", "of factors' rows that aren't aligned that a processor gets in a us (4096x768 "
-        "times 768x50257, tiles of 128x64, 128x128 and 128x256: 7400, 6000 and 5100)", least=1
-        )] = 6_500
+        "pieces", "of factors' rows that aren't aligned that a processor gets in a us at least "
+        "(4096x768 by 768x50257, tiles of 128x64, 128x128 and 128x256: 7400, 6000 and 5100)",
+        least=1
+        )] = 4_000
     most_parts: Annotated[int, Figure(
         "parts", "of the depth at most that are summed up apart", least=1)] = 16
     part_depth: Annotated[int, Figure("terms", "the least of such a part", least=1)] = 512

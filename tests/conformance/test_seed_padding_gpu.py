@@ -135,7 +135,22 @@ def test_sizes_of_large_products_are_aligned(
     program = multiply(m, k, n, dtype)
     assert sizes(program) == [((rows, inner), (inner, columns))]
     program.compile_for_sm_90()
-    assert sizes(multiply(m, k, n, dtype, shape_padding=False)) == [((m, k), (k, n))]
+    plain = {"shape_padding": False, "max_autotune_gemm_backends": "ATEN"}
+    assert sizes(multiply(m, k, n, dtype, **plain)) == [((m, k), (k, n))]
+
+
+@seed("PAD-11")
+def test_rows_of_an_odd_vocabulary_are_written_as_they_are() -> None:
+    """Those that the caller sees, of factors whose rows are aligned: nothing is padded or cut."""
+
+    def run(compile_it: Callable[..., Any]) -> None:
+        x, w = (torch.empty(size, 768, dtype=torch.bfloat16) for size in (8192, 30523))
+        compile_it(nn.functional.linear)(x, w)
+
+    (program,) = lowered(run)
+    assert not products(program) and not program.context.statistics["pad-matmul", "padded"]
+    assert [text.count("tl.dot(") for text in program.sources().values()] == [1]
+    program.compile_for_sm_90()
 
 
 def with_helper(a: torch.Tensor, b: torch.Tensor, align: int = 16) -> torch.Tensor:
