@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import attrs
 
-from irc.analysis.contraction import Contraction, contraction_of, tiled
+from irc.analysis.contraction import contraction_of, tiled
 from irc.analysis.cost import cost_of, told
 from irc.analysis.loop import array_bytes, estimate, points
 from irc.dialects import loop
@@ -26,13 +26,9 @@ from irc.ir.symbols import (
     known_divisible,
 )
 from irc.ir.types import (
-    FloatType,
-    IndexType,
-    IntegerType,
     TensorType,
     contiguous_strides,
     element_bytes,
-    i1,
 )
 from irc.passes.common.bodies import (
     Body,
@@ -44,6 +40,7 @@ from irc.passes.common.bodies import (
 )
 from irc.passes.loop.factor_axes import par_axes_first
 from irc.passes.loop.group_computes import GroupComputes, group_with_readers
+from irc.passes.loop.identities import identity, masked_product
 from irc.passes.loop.localize import localize_block, localize_group
 from irc.target import Target, of_kind
 from irc.target.costs import Cost
@@ -483,7 +480,7 @@ def _partial_ranges(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.
     for value, output in zip(op.yield_op.values, op.output_list, strict=True):
         copied = copier.values.get(value, value)
         if mask is not None and not isinstance(contraction, str):
-            copied = _masked_product(contraction, copier.values, mask, body)
+            copied = masked_product(contraction, copier.values, mask, body)
         elif mask is not None:
             assert output.accumulator is not None
             neutral = identity(body, output.combiner, copied.type, output.accumulator)
@@ -499,43 +496,6 @@ def _partial_ranges(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.
     shape = [e for e, kind in zip(extents, kinds, strict=True) if kind == "par"]
     types = list(_partial_types(op, shape))
     return make_compute(builder, axes, op.output_list, types, body, (), op.location)
-
-
-def _masked_product(
-    contraction: Contraction, copies: Mapping[Value, Value], mask: Value, body: Body
-) -> Value:
-    """The copy of a contraction's product, of factors that are zero where the mask is false: what
-    is read there is, and what is computed is made so, before it is widened to be multiplied."""
-    product, factors = contraction.product, list[Value]()
-    sides = {side.value: side for side in (contraction.left, contraction.right)}
-    for operand in product._operands:
-        side = sides[operand]
-        factor = copies.get(operand, operand)
-        if side.plain is None:
-            narrow = copies.get(side.narrow, side.narrow)
-            factor = body.select(mask, narrow, identity(body, "sum", narrow.type, None))
-            if side.narrow is not operand and operand.defining_op is not None:
-                factor = body.op(operand.defining_op.name, factor, type=operand.type)
-        factors.append(factor)
-    return body.add(type(product), factors, product.results[0].type, product.attributes)
-
-
-def identity(body: Body, combiner: str, type_: object, accumulator: object) -> Value:
-    """The constant that changes nothing when combined."""
-    assert isinstance(type_, FloatType | IntegerType | IndexType)
-    if combiner in ("sum", "xor", "any"):
-        return body.constant(0, type_)
-    if combiner in ("prod", "all"):
-        return body.constant(1, type_)
-    if isinstance(type_, FloatType):
-        return body.constant(float("inf") if combiner == "min" else float("-inf"), type_)
-    if type_ is i1:
-        return body.constant(int(combiner == "min"), type_)
-    width = type_.width if isinstance(type_, IntegerType) else 64
-    if getattr(accumulator, "unsigned", False):
-        return body.constant(-1 if combiner == "min" else 0, type_)
-    top = (1 << (width - 1)) - 1
-    return body.constant(top if combiner == "min" else -top - 1, type_)
 
 
 def _combine(
