@@ -81,7 +81,7 @@ class Multiplied:
         return TileCost(
             self.batch * parts, first, second, -(-self.k // parts), self.size, flops, self.behind,
             self.plain, self.loaded[::-1] if turned else self.loaded,
-            self.stored if parts == 1 else ROW, self.lasts and parts == 1,
+            self.stored if parts == 1 else ROW, self.lasts and parts == 1 and not turned,
         )  # fmt: skip
 
     def steps(self, gpu: GpuFeatures) -> tuple[int, ...]:
