@@ -315,7 +315,8 @@ GPU = {
 #: with its arguments in no cache (tests/tuning/test_problem.py); what the front end asks
 #: (tests/frontend/test_joined_saves.py); and who multiplies (tests/analysis/test_product_ways.py).
 ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_blocks",
-             "joined_least", "library_share", "library_rates", "sure", "most_parts", "part_depth"}  # fmt: skip
+             "joined_least", "library_share", "library_rates", "sure", "most_parts",
+             "part_depth"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
 SWITCHED["matrix_rows"] = SWITCHED["matrix_panels"] = "avx512, sets = [{}]".format(", ".join(

@@ -10,7 +10,6 @@ from torch.nn import functional
 
 import irc
 from irc.analysis.contraction import Contraction, contraction_of
-from irc.analysis.products import unpermuted
 from irc.dialects import graph, loop
 from irc.ir.builder import Builder
 from irc.ir.contents import content_attribute
