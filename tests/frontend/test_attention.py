@@ -123,6 +123,62 @@ def test_rows_without_a_key(function, shape):
     check(function, heads(), heads(S), heads(S), mask)
 
 
+def safe(scores, value):
+    """Probabilities as torch has them where no fused kernel is: 0 in a row without any key."""
+    return torch.ops.aten._safe_softmax(scores, -1) @ value
+
+
+def safe_masked(q, k, v, mask):
+    return safe((q @ k.mT * 0.5).masked_fill(~mask, -math.inf), v)
+
+
+def safe_added(q, k, v, mask):
+    """A bool mask as what is added."""
+    mask = torch.where(mask, 0.0, -math.inf).to(q.dtype)
+    return safe((q * 0.7) @ (k * 0.7).mT + mask, v)
+
+
+@pytest.mark.parametrize("function", (safe_masked, safe_added), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shape", ((B, 1, 1, S), (B, H, L, S), (B, 1, L, 1)))
+@pytest.mark.parametrize("like_a_gpu", (False, True))
+def test_rows_without_a_key_that_are_0(function, shape, like_a_gpu, monkeypatch):
+    """So are their gradients, and what they add to others'."""
+    if like_a_gpu:  # whose kernels don't say what such a row is
+        monkeypatch.setattr(fused_attention, "_is_on_gpu", lambda node: True)
+    mask = torch.rand(shape) > 0.4
+    mask.view(-1, shape[-1])[0] = False
+    check(function, heads(), heads(S), heads(S), mask)
+
+
+def test_a_mask_that_says_nothing_is_none():
+    def idle(q, k, v):
+        seen = (torch.arange(L)[:, None] >= 0).expand(L, S)
+        return safe((q @ k.mT).masked_fill(~seen, -math.inf), v)
+
+    check(idle, heads(), heads(S), heads(S))
+    _, (text, *_) = programs(idle, heads(), heads(S), heads(S))
+    assert "attn_mask" not in text and "aten.arange" not in text
+
+
+def test_safe_rows_of_a_program_without_gradients():
+    """-inf may be what is added as well: a mask of any kind that is an argument."""
+
+    def added(q, k, v, mask):
+        return safe(q @ k.mT + mask, v)
+
+    mask = torch.randn(B, 1, L, S)
+    mask[0, 0, 1] = -math.inf
+    mask[1, 0, :, 2:] = -math.inf
+    given = heads(), heads(S), heads(S), mask
+    for gpu in (False, True):
+        module = make_fx(added, tracing_mode="fake", decomposition_table=decompositions())(*given)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fused_attention, "_is_on_gpu", lambda node, gpu=gpu: gpu)
+            assert fused_attention.fuse(module, 0) == 1
+        found, wanted = module(*given), added(*(g.double() for g in given))
+        torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_a_bias_of_constants():
     def sloped(q, k, v):
         apart = torch.arange(S)[None, :] - torch.arange(L)[:, None]

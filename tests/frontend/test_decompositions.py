@@ -165,6 +165,26 @@ def test_a_kept_list_of_converted_operators_that_is_none_is_made_again(kept, mon
     assert converted_operators._own() is None
 
 
+def test_without_a_cache_all_converters_are_asked_for(monkeypatch):
+    class Cache:
+        unusable = "it is switched off"
+
+    class Boundary:
+        """One whose files are read when its table is asked for."""
+
+        is_read, revision, registered = False, 1, ()
+
+        @property
+        def table(self):
+            Boundary.registered = ("aten.add.Tensor",)
+            return {}
+
+    monkeypatch.setattr(converted_operators, "shared_cache", Cache)
+    monkeypatch.setattr(converted_operators.registry, "boundary", lambda name: None)
+    monkeypatch.setattr("irc.ir.rewrite.conversion.conversion", lambda name: Boundary())
+    assert converted_operators.converted() == {torch.ops.aten.add}
+
+
 def test_what_is_kept_of_converted_operators_is_what_the_boundary_has(monkeypatch):
     class Cache:
         unusable = None
@@ -178,7 +198,7 @@ def test_what_is_kept_of_converted_operators_is_what_the_boundary_has(monkeypatc
 
     monkeypatch.setattr(converted_operators, "shared_cache", Cache)
     boundary = conversion(converted_operators.BOUNDARY)
-    converted_operators._keep(boundary)
+    converted_operators._keep(boundary.table)
     own = converted_operators._own()
     assert own and own <= converted_operators._of(boundary, boundary.revision)
     assert torch.ops.aten.add in own

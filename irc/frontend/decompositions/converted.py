@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -36,7 +36,7 @@ def converted() -> frozenset[Any]:
         from irc.ir.rewrite.conversion import conversion
 
         boundary = conversion(BOUNDARY)
-        _keep(boundary)
+        _keep(boundary.table)  # which reads the files of all
     return _of(boundary, boundary.revision)
 
 
@@ -93,14 +93,14 @@ def _own() -> frozenset[Any] | None:
         return None
 
 
-def _keep(boundary: Conversion) -> None:
+def _keep(table: Mapping[Any, Sequence[Any]]) -> None:
     from irc.ir.passes.failures import is_ours
 
     cache = shared_cache()
     if cache.unusable is not None:
         return
     own = [
-        key for key, converters in boundary.table.items()
+        key for key, converters in table.items()
         if isinstance(key, str) and any(is_ours(c.function.__module__) for c in converters)
     ]  # fmt: skip
     names = {str(packet) for packet in packets_of(own)}  # "aten.add"

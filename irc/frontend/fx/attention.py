@@ -35,9 +35,10 @@ def partition(
         return min_cut_rematerialization_partition(joint, *arguments, **keywords)
 
     def fused(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
-        from irc.frontend.fx import detaches, recomputed_softmaxes
+        from irc.frontend.fx import detaches, recomputed_softmaxes, undone_copies
 
         detaches.as_aliases(joint)
+        undone_copies.skip_undone_copies(joint)
         target = target_of(joint)
         fuse_for(joint, options, target)
         if not target.is_gpu:  # whose scores are padded, and would be copied to be saved

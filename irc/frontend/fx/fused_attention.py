@@ -424,6 +424,8 @@ def _replace(program: TracedGraph, attention: Attention, backward: Backward | No
         gradient = four_dimensions(
             program, operand(program, backward.gradient, labels, (0, 1), False, False)
         )
+        if plan.otherwise == 0:  # what a row is that is 0 anyway changes nothing
+            gradient = _where(program, plan.rows, gradient, 0.0)
     parts = [*operands, *([] if gradient is None else [gradient]),
              *([] if plan.mask is None else [plan.mask])]  # fmt: skip
     values = [part.meta["val"] for part in operands]
@@ -434,7 +436,7 @@ def _replace(program: TracedGraph, attention: Attention, backward: Backward | No
     )  # fmt: skip
     results = _inlined(program, traced, parts, place, gradient)
     program.place = place
-    result = _where(program, plan.rows, results[0], math.nan)
+    result = _where(program, plan.rows, results[0], plan.otherwise)
     product.replace_all_uses_with(program.merged(result))
     if backward is None:
         return
@@ -453,6 +455,7 @@ def _replace_gradients(
 ) -> None:
     """Put gradients into the places of those that were written. A row that is NaN makes those of
     all values NaN."""
+    lost = plan.rows if math.isnan(plan.otherwise) else None
     query, key, value = operands
     if backward.query is not None:
         query = program.merged(_where(program, plan.kept, query, 0.0))
@@ -461,8 +464,7 @@ def _replace_gradients(
         key = program.merged(program.emit("permute.default", key, [0, 1, 3, 2]))
         backward.key.replace_all_uses_with(key)
     if backward.value is not None:
-        rows = plan.rows
-        every = None if rows is None else program.emit("all.dim", rows, 2, True)
+        every = None if lost is None else program.emit("all.dim", lost, 2, True)
         value = program.merged(_where(program, every, value, math.nan))
         backward.value.replace_all_uses_with(value)
 
@@ -487,8 +489,6 @@ def _mask_dtype(program: TracedGraph, attention: Attention) -> str:
     dtype = program.dtype(attention.query.base)
     if attention.product.meta["val"].device.type == "cpu":
         return "float64" if dtype == "float64" else "float32"
-    if attention.safe and attention.masks:
-        raise NotAttention("its rows without a key are 0, and a GPU's kernels don't say that")
     for mask in attention.masks:
         if mask.number is None and program.dtype(mask.tensor) not in (dtype, "bool"):
             raise NotAttention(f"a mask of {program.dtype(mask.tensor)} is added, not of {dtype}")

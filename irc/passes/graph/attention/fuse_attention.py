@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from irc.dialects import aten, func
@@ -58,7 +57,7 @@ def fused(program: AtenFunction, attention: Attention) -> Value:
     result, _ = program.results(FUSED, arguments, keywords)
     if plan.rows is None:
         return result
-    nothing = program.emit("full.default", [], math.nan, dtype=program.dtype(query))
+    nothing = program.emit("full.default", [], plan.otherwise, dtype=program.dtype(query))
     visible: Value = program.emit("where.self", plan.rows, result, nothing)
     return visible
 

@@ -81,7 +81,8 @@ class Attention:
     """Attention as it was found. sizes: batch, heads, queries, keys.
 
     `first` and `product` are the values of both products, `weights` the probabilities as the
-    softmax gives them, `multiplied` as the product reads them. scale: a number, of the scores and
+    softmax gives them (0 where a row is without any key, if it is `safe`), `multiplied` as the
+    product reads them. scale: a number, of the scores and
     of what `query` and `key` were scaled by; score_scale of the scores alone. masks: in the order
     in which they are applied. safe: a row without any key is 0, not NaN. copied: sizes of keys and
     values that the written form copies.
@@ -114,7 +115,8 @@ def recognize(
     if last is None or last.role is not Role.PRODUCT:
         raise NotAttention("it is no product", told=False)
     multiplied, values = last["self"], last["mat2"]
-    soft, safe, path = _softmax_behind(program, multiplied, forward_only)
+    soft, weights, path = _softmax_behind(program, multiplied, forward_only)
+    safe = weights is not soft
     call = program.call(soft)
     assert call is not None
     labels, groups = _dimensions_of_scores(program, call)
@@ -138,7 +140,7 @@ def recognize(
         program.shape(v) for v in (scores["mat2"], values) if copies(program, v)
     )
     return Attention(
-        query, key, value, scale * query.factor * key.factor, scale, masks, sizes, product, soft,  # type: ignore[arg-type]
+        query, key, value, scale * query.factor * key.factor, scale, masks, sizes, product, weights,  # type: ignore[arg-type]
         multiplied, first, safe, copied,
     )  # fmt: skip
 
@@ -165,9 +167,9 @@ def _check(program: Program, query: Operand, key: Operand, value: Operand) -> No
 
 def _softmax_behind(
     program: Program, value: Value, forward_only: bool
-) -> tuple[Value, bool, list[tuple[OperatorCall, Value]]]:
-    """The softmax that a product's factor is, whether its empty rows are 0, and the views between,
-    in the order of the program."""
+) -> tuple[Value, Value, list[tuple[OperatorCall, Value]]]:
+    """The softmax that a product's factor is, the same or what makes its empty rows 0, and the
+    views between, in the order of the program."""
     path: list[tuple[OperatorCall, Value]] = []
     while True:
         call = program.call(value)
@@ -179,7 +181,7 @@ def _softmax_behind(
             told = _leads_to_softmax(program, value)
             raise NotAttention("its probabilities are read elsewhere, too", told=told)
         if call.role is Role.CHOOSE and (soft := _safe_softmax(program, call)) is not None:
-            return soft, True, path[::-1]
+            return soft, value, path[::-1]
         if call.role is Role.CAST:
             if not _is_cast(call) or program.dtype(value) not in FLOATS:
                 raise NotAttention("it is no product of probabilities", told=False)
@@ -190,7 +192,7 @@ def _softmax_behind(
         value = call["self"]
     if forward_only and program.uses(value) != 1:
         raise NotAttention("its probabilities are read elsewhere, too")
-    return value, False, path[::-1]
+    return value, value, path[::-1]
 
 
 def _leads_to_softmax(program: Program, value: Value) -> bool:
@@ -342,8 +344,23 @@ def _added(program: Program, value: Value, call: OperatorCall, outer: float, dep
             return walked  # a softmax doesn't see what is added to all
         if not program.is_tensor(other):
             return None
+        hidden = _hidden(program, other) if factor > 0 else None
+        if hidden is not None:  # a score beside -inf is -inf
+            return _then(walked, _ScoreStep(value, mask=(hidden[0], -math.inf, hidden[1], 1.0)))
         return _then(walked, _ScoreStep(value, mask=(other, None, False, factor)))
     return None
+
+
+def _hidden(program: Program, mask: Value) -> tuple[Value, bool] | None:
+    """The condition by which a mask is 0 or -inf, and whether it is 0 where that holds."""
+    call = program.call(mask)
+    if call is None or call.role is not Role.CHOOSE:
+        return None
+    condition, *choices = call.choice
+    numbers = [number_of(program, choice) for choice in choices]
+    if not _has_shape(program, condition, program.shape(mask)):
+        return None
+    return (condition, numbers[0] == 0) if sorted(map(str, numbers)) == ["-inf", "0.0"] else None
 
 
 def _chosen(program: Program, value: Value, call: OperatorCall, outer: float, depth: int) -> Any:
