@@ -25,10 +25,12 @@ import torch
 
 import irc
 from bench.common import print_load, table
+from irc.analysis.contraction import grouped
 from irc.codegen.llvm.jit import load_object
 from irc.codegen.llvm.kernel_emitter import compile_kernels
 from irc.dialects.kernel import KernelFuncOp
 from irc.ir.passes import PassManager
+from irc.ir.types import bf16
 from irc.target import Target, as_target
 from irc.target.attribute import carry
 from irc.target.figures import evolve
@@ -51,7 +53,8 @@ def panels_of(target: Target, element: str, rows: int = 2) -> tuple[int, int]:
     """Columns of a panel, and the terms of a column that lie side by side in it."""
     if element == "bf16" and "amx-bf16" in target.features.sets and rows > 1:
         return 32, 2
-    return (48 if target.vector_bits == 512 else 16), 1
+    dot = grouped(bf16, target) if element == "bf16" else None
+    return (48 if target.vector_bits == 512 else 16), 1 if dot is None or rows == 1 else dot.group
 
 
 def product(
@@ -159,15 +162,18 @@ def matrix_limit(target: Target) -> float:
     return 2 * 32 * 32 * 256 * TILES / best_of(text, target, memory, TILES) / 1e9
 
 
-def limits(target: Target) -> tuple[float, float]:
-    """Billions of operations a second in registers, and gigabytes a second that are read."""
+def limits(target: Target, pairs: bool = False) -> tuple[float, float]:
+    """Billions of operations a second in registers, of f32 or of pairs of bf16, and gigabytes a
+    second that are read."""
     lanes, sums = target.vector_bits // 32, ACCUMULATORS[target.vector_bits]
     vector, names = f"vector<{lanes}xf32>", [f"%c{k}" for k in range(sums)]
     types = ", ".join([vector] * sums)
     carried = ", ".join(f"{n} = %z" for n in names)
     results = ", ".join(f"%r{k}" for k in range(sums))
 
-    def loop(step: int, body: list[str], store: bool) -> str:
+    wide = f"vector<{2 * lanes}xbf16>"
+
+    def loop(step: int, body: list[str], one: str) -> str:
         total = "\n".join(
             f"  %s{k} = arith.addf {'%r0' if not k else f'%s{k - 1}'}, %r{k} : {vector}"
             for k in range(sums)
@@ -175,7 +181,7 @@ def limits(target: Target) -> tuple[float, float]:
         return f"""kernel.func @k(%p: !kernel.ptr<f32>, %begin: index, %end: index)
     attributes {{target = "cpu", outputs = array<i64: 0>}} {{
   %z = arith.constant dense<0.0> : {vector}
-  %one = arith.constant dense<1.0> : {vector}
+  %one = arith.constant dense<1.0> : {one}
   %c = arith.constant {step} : index
   {results} = kernel.for %i = %begin to %end step %c iter_args({carried}) -> ({types}) {{
 {chr(10).join(body)}
@@ -187,6 +193,9 @@ def limits(target: Target) -> tuple[float, float]:
   kernel.return }}"""
 
     fma = [f"    %n{k} = math.fma %one, %one, %c{k} : {vector}" for k in range(sums)]
+    if pairs:
+        fma = [f"    %n{k} = kernel.dot_lanes %one, %one, %c{k} : ({wide}, {wide}, {vector})"
+               f" -> {vector}" for k in range(sums)]  # fmt: skip
     reads = [
         f"    %o{k} = arith.constant {k * lanes} : index\n    %a{k} = arith.addi %i, %o{k} : index"
         f"\n    %l{k} = kernel.load %p[%a{k}] : {vector}"
@@ -194,12 +203,12 @@ def limits(target: Target) -> tuple[float, float]:
         for k in range(sums)
     ]
     memory = torch.ones(READ_BYTES // 4)
-    seconds = best_of(loop(1, fma, True), target, memory, TURNS)
+    seconds = best_of(loop(1, fma, wide if pairs else vector), target, memory, TURNS)
     step = sums * lanes
     count = memory.numel() // step * step
     return (
-        TURNS * sums * lanes * 2 / seconds / 1e9,
-        count * 4 / best_of(loop(step, reads, True), target, memory, count) / 1e9,
+        TURNS * sums * lanes * (4 if pairs else 2) / seconds / 1e9,
+        count * 4 / best_of(loop(step, reads, vector), target, memory, count) / 1e9,
     )
 
 
@@ -263,9 +272,13 @@ def main() -> None:
     print_load()
     most, read = limits(target)
     print(f"threads {options.threads}; one core: {most:.1f} GFLOP/s of f32, reads {read:.1f} GB/s")
-    if panels_of(target, options.element)[1] > 1:
+    panel, group = panels_of(target, options.element)
+    if group > 1 and panel == 32:
         most = matrix_limit(target)
         print(f"one core: {most:.1f} GFLOP/s of {options.element} by registers of whole tiles")
+    elif group > 1:
+        most = limits(target, pairs=True)[0]
+        print(f"one core: {most:.1f} GFLOP/s of pairs of {options.element}")
     most *= options.threads
     lines = []
     for rows in options.rows:

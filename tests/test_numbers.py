@@ -45,7 +45,7 @@ KNOWN = {
         "MAX_I32": FORMAT, "LONG_SUM": MEANING, "SUM_CHUNK": MEANING, "COLUMN_CHUNK": MEANING,
         "SHORT_SUM": MEANING, "FEW_BLOCKS": MEANING,
     },
-    "passes/kernel/cpu/contraction/matrices.py": {"SQUARE": FORMAT},
+    "passes/kernel/cpu/contraction/groups.py": {"SQUARE": FORMAT},
     "passes/kernel/cpu/place.py": {"ENTRY, OUTER, SHARED": NAMES},
     "passes/kernel/gpu/contraction.py": {"ROWS, DEPTH, COLUMNS": NAMES},
 

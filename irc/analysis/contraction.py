@@ -15,6 +15,7 @@ import attrs
 
 from irc.analysis.loop import is_map, points
 from irc.dialects import arith, loop
+from irc.dialects.kernel.dots import LaneDot, lane_dot_of
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import free_symbols
@@ -166,6 +167,19 @@ def tiled(op: Operation | None, target: Target) -> Contraction | None:
     sizes = (points(a.extent for a in axes) for axes in (contraction.rows, contraction.columns))
     sums = points(a.extent for a in op.axis_list if a.kind == "par")
     return contraction if sums >= least.tiled_sums and min(sizes) > 1 else None
+
+
+def grouped(element: Type, target: Target) -> LaneDot | None:
+    """How a CPU's vectors multiply and add up groups of terms of an element, where that takes no
+    more time than one term after the other in wider elements; None for that."""
+    features = target.features
+    dot = lane_dot_of(element, features.architecture, features.sets)
+    return None if dot is None or group_time(dot, target) > dot.group else dot
+
+
+def group_time(dot: LaneDot, target: Target) -> float:
+    """What a vector's groups take, of its multiplications one by one."""
+    return target.features.pairs_time if dot.group == 2 else 1.0
 
 
 def follows_tiles(

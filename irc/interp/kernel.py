@@ -254,7 +254,10 @@ def scratch(frame: Frame, op: kernel.ScratchOp) -> Pointer:
 
 @interprets(kernel.SplatOp)
 def splat(frame: Frame, op: kernel.SplatOp) -> torch.Tensor:
-    return frame[op.scalar].expand(op.vector.type.shape).clone()
+    value = frame[op.scalar]
+    if value.dim():
+        return value.repeat(op.vector.type.shape[0] // value.numel())  # type: ignore[attr-defined]
+    return value.expand(op.vector.type.shape).clone()
 
 
 @interprets(kernel.IotaOp)
@@ -347,6 +350,21 @@ def dot_rows(frame: Frame, op: kernel.DotRowsOp) -> None:
     )
     places = _places(op, sums, torch.arange(op.rows * op.columns), None)
     sums.memory[places] = (left @ right).reshape(-1)
+
+
+@interprets(kernel.DotLanesOp)
+def dot_lanes(frame: Frame, op: kernel.DotLanesOp) -> torch.Tensor:
+    total = frame[op.accumulator]
+    left, right = (frame[v].reshape(total.numel(), -1) for v in (op.left, op.right))
+    left = left.to(total.dtype)
+    if op.unsigned_left:
+        left = left % (1 << op.left.type.element.width)  # type: ignore[attr-defined]
+    return total + (left * right.to(total.dtype)).sum(1, dtype=total.dtype)
+
+
+@interprets(kernel.InterleaveOp)
+def interleave(frame: Frame, op: kernel.InterleaveOp) -> torch.Tensor:
+    return torch.stack([frame[v] for v in op.sources], 1).reshape(-1)
 
 
 @interprets(kernel.KernelScanOp)

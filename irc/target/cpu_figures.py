@@ -98,6 +98,12 @@ class CpuFigures(Speeds):
         "bytes", "by which rows lie apart that fall on one set of the first-level cache",
         least=64, power=True)] = 4096
 
+    # -- terms that are multiplied in groups
+    pairs_time: Annotated[float, Figure(
+        "of a vector's multiplication", "what multiplies and adds up pairs of 16 bits in each lane "
+        "takes (Zen 4, registers of 512 bits: 3.65 G/s of vdpbf16ps and 3.63 of fused "
+        "multiplications; the limits that `bench.products --element bf16` prints)")] = 1.0
+
     # -- products of factors that are not packed
     unpacked_rows: Annotated[int, Figure(
         "rows", "up to which factors are multiplied along the depth, as they lie, rather than "
@@ -127,6 +133,9 @@ OF_CHIPS: Mapping[str, Mapping[str, Any]] = {
     # long as a multiplication: of frozen 1x1 convolutions of ResNet-50 (`bench.convolutions`), 6 x
     # 4 and 4 x 4 vectors took 0.97, 8 x 3 took 0.98, 9 x 3 took 0.99, 8 x 2 and 14 x 2 took 1.03.
     "znver4": {"tile_times": (12, 12, 6)},
+    # 1.37 G/s of vdpbf16ps in registers of 512 bits, and 5.55 of fused multiplications.
+    "emeraldrapids": {"pairs_time": 4.0},
+    "sapphirerapids": {"pairs_time": 4.0},
 }
 
 

@@ -219,6 +219,7 @@ CPU = {
     "matrix_panels": ("2", "a product of bf16"),
     "fetched_panels": ("4", "a product of its sine"),
     "ahead_terms": ("4", "a product of many rows"),
+    "pairs_time": ("3.0", "a product of bf16"),
     "unpacked_columns": ("2", "a product of what lies along it"),
 }
 GPU = {
@@ -321,6 +322,8 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
 SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
 SWITCHED["matrix_rows"] = SWITCHED["matrix_panels"] = "avx512, sets = [{}]".format(", ".join(
     f'"{name}"' for name in (*TargetFeatures.avx512().sets, "amx-bf16", "amx-tile")))  # fmt: skip
+SWITCHED["pairs_time"] = SWITCHED["matrix_rows"].replace(
+    ', "amx-bf16", "amx-tile"', ', "avx512bf16"')
 SWITCHED["early_points"] = "sm_90, early_bytes = 0"
 CASES = [*((SWITCHED.get(f, "avx2"), f, *case) for f, case in CPU.items()),
          *((SWITCHED.get(f, "sm_90"), f, *case) for f, case in GPU.items())]  # fmt: skip

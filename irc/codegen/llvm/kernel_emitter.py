@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from irc.codegen.llvm import arith_emitter, matrix_emitter, memory_emitter, reduce_emitter
+from irc.codegen.llvm import (
+    arith_emitter,
+    dot_emitter,
+    matrix_emitter,
+    memory_emitter,
+    reduce_emitter,
+)
 from irc.codegen.llvm.jit import compile_module, module_assembly
 from irc.codegen.llvm.kernel_writer import KernelBody, ModuleWriter, Ref, emits, shape_of
 from irc.dialects.kernel import KernelFuncOp, KernelYieldOp, PointerType
@@ -21,7 +27,7 @@ from irc.ir.diagnostics import InvalidIR, UserError
 from irc.target.cpu import TargetFeatures
 
 #: The files whose import registers how operations are written.
-EMITTERS = (arith_emitter, matrix_emitter, memory_emitter, reduce_emitter)
+EMITTERS = (arith_emitter, dot_emitter, matrix_emitter, memory_emitter, reduce_emitter)
 
 
 def emit_kernels(

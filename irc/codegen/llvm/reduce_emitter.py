@@ -12,6 +12,7 @@ from irc.codegen.llvm.kernel_writer import (
     WIDTH,
     KernelBody,
     Ref,
+    Shape,
     constant_text,
     emits,
     shape_of,
@@ -242,7 +243,10 @@ def transpose(body: KernelBody, op: Any) -> None:
 
 @emits("kernel.splat")
 def splat(body: KernelBody, op: Any) -> None:
-    shape = shape_of(op.vector.type)
+    shape, short = shape_of(op.vector.type), shape_of(op.scalar.type)
+    if short.lanes:
+        body[op.vector] = _repeated(body, body[op.scalar], short, shape)
+        return
     known = body.constants.get(op.scalar)
     if known is not None:
         body.constants[op.vector] = known
@@ -254,6 +258,31 @@ def splat(body: KernelBody, op: Any) -> None:
         one = constant_text(shape.element, 1.0)
         inverse = body.value(f"fdiv {REGISTER[shape.element]} {one}, {body[op.scalar]}")
         body.inverses[op.vector] = body.splat(shape.element, shape.lanes, inverse)
+
+
+def _repeated(body: KernelBody, ref: Ref, short: Shape, shape: Shape) -> Ref:
+    """A short vector again and again, as a number that fills each of a vector's lanes."""
+    bits = short.lanes * WIDTH[short.element]
+    number = body.value(f"bitcast {short.text} {ref} to i{bits}")
+    wide = f"<{shape.lanes // short.lanes} x i{bits}>"
+    first = body.value(f"insertelement {wide} poison, i{bits} {number}, i64 0")
+    zeros = f"<{shape.lanes // short.lanes} x i32> zeroinitializer"
+    filled = body.value(f"shufflevector {wide} {first}, {wide} poison, {zeros}")
+    return body.value(f"bitcast {wide} {filled} to {shape.text}")
+
+
+@emits("kernel.interleave")
+def interleave(body: KernelBody, op: Any) -> None:
+    shape = shape_of(op.sources[0].type)
+    refs, lanes = [body[v] for v in op.sources], shape.lanes
+    if len(refs) & (len(refs) - 1):
+        raise InvalidIR(f"a cpu interleaves 2, 4 or 8 vectors, not {len(refs)}", op=op)
+    while len(refs) > 1:
+        half, text = len(refs) // 2, vector_text(shape.element, lanes)
+        order = [lane for k in range(lanes) for lane in (k, lanes + k)]
+        pairs = zip(refs[:half], refs[half:], strict=True)
+        refs, lanes = [body.shuffle(text, a, b, order) for a, b in pairs], 2 * lanes
+    body[op.interleaved] = refs[0]
 
 
 def _divides_others(vector: Value) -> bool:

@@ -6,11 +6,12 @@ outermost iteration space as their last two arguments; `target = "gpu"` kernels 
 power-of-two sizes and read `kernel.program_id`.
 """
 
-from irc.dialects.kernel import text, verify
+from irc.dialects.kernel import text, verify, verify_dots
 from irc.dialects.kernel.ops import (
     INDEX,
     POINTER,
     VECTOR,
+    DotLanesOp,
     DotOp,
     DotRowsOp,
     ExpandOp,
@@ -19,6 +20,7 @@ from irc.dialects.kernel.ops import (
     GatherOp,
     IfOp,
     InsertOp,
+    InterleaveOp,
     IotaOp,
     KernelFuncOp,
     KernelReturnOp,
@@ -38,6 +40,7 @@ from irc.dialects.kernel.ops import (
 )
 
 __all__ = [
+    "DotLanesOp",
     "DotOp",
     "DotRowsOp",
     "ExpandOp",
@@ -47,6 +50,7 @@ __all__ = [
     "INDEX",
     "IfOp",
     "InsertOp",
+    "InterleaveOp",
     "IotaOp",
     "KernelFuncOp",
     "KernelReturnOp",
@@ -67,4 +71,5 @@ __all__ = [
     "VECTOR",
     "text",
     "verify",
+    "verify_dots",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -54,6 +54,7 @@ class Rows:
     sets: tuple[str, ...]
 
 
+#: By element.
 ROWS = (Rows(bf16, f32, (16, 16, 32), 2, ("amx-bf16", "amx-tile")),)
 
 
@@ -62,4 +63,46 @@ def rows_of(element: Type) -> Rows | None:
     return next((rows for rows in ROWS if rows.element is element), None)
 
 
-__all__ = ["DOTS", "ROWS", "Dot", "Rows", "dot_of", "rows_of"]
+@attrs.frozen
+class LaneDot:
+    """How a CPU's vectors multiply and add up groups of terms (`kernel.dot_lanes`): the element of
+    the factors and that of the sums; the terms of a group; whether the left factor's integers are
+    unsigned; the architecture and the instruction sets that it takes; the instruction."""
+
+    element: Type
+    accumulator: Type
+    group: int
+    unsigned_left: bool
+    architecture: str
+    sets: tuple[str, ...]
+    instruction: str
+
+
+#: Of an element and an architecture, what is better first.
+LANE_DOTS = (
+    LaneDot(bf16, f32, 2, False, "x86_64", ("avx512bf16", "avx512vl"), "vdpbf16ps"),
+    LaneDot(bf16, f32, 2, False, "aarch64", ("bf16",), "bfdot"),
+    LaneDot(I8, I32, 4, False, "x86_64", ("avxvnniint8",), "vpdpbssd"),
+    LaneDot(I8, I32, 4, True, "x86_64", ("avx512vl", "avx512vnni"), "vpdpbusd"),
+    LaneDot(I8, I32, 4, True, "x86_64", ("avxvnni",), "vpdpbusd"),
+    LaneDot(I8, I32, 4, False, "aarch64", ("dotprod",), "sdot"),
+    LaneDot(I8, I32, 4, True, "aarch64", ("i8mm",), "usdot"),
+)
+
+
+def lane_dot_of(
+    element: Type, architecture: str, sets: Iterable[str], unsigned_left: bool | None = None
+) -> LaneDot | None:
+    """How vectors of an element are multiplied in groups on a CPU with some instruction sets, with
+    left factors of either kind unless that is said; None where they aren't."""
+    there = set(sets)
+    return next((
+        dot for dot in LANE_DOTS
+        if dot.element is element and dot.architecture == architecture
+        and there.issuperset(dot.sets) and unsigned_left in (None, dot.unsigned_left)
+    ), None)  # fmt: skip
+
+
+__all__ = [
+    "DOTS", "LANE_DOTS", "ROWS", "Dot", "LaneDot", "Rows", "dot_of", "lane_dot_of", "rows_of",
+]  # fmt: skip

@@ -333,7 +333,8 @@ class ScatterOp(Op):
 
 
 class SplatOp(Op):
-    """A vector with every lane equal to a scalar.
+    """A vector with every lane equal to a scalar; or, of a short vector, that again and again
+    (cpu).
 
     `%v = kernel.splat %x : (f32) -> vector<16xf32>`
     """
@@ -447,6 +448,40 @@ class DotRowsOp(Op):
     depth = operand(INDEX)
     rows = attribute(A.IntegerAttr)
     columns = attribute(A.IntegerAttr)
+
+
+class DotLanesOp(Op):
+    """`accumulator[i] + sum over g of left[i * group + g] * right[i * group + g]` (cpu).
+
+    Lanes of the sums each have a group of terms, as many as the factors have more elements. The
+    elements that targets multiply like this stand in `irc.dialects.kernel.dots`. Products of floats
+    are added up in an order of the machine's, which may take numbers below the normal ones as zero
+    and rounds to the nearest; sums of integers wrap around. `unsigned_left`: the left factor's
+    integers are not signed.
+
+    `%t = kernel.dot_lanes %a, %b, %c : (vector<32xbf16>, vector<32xbf16>, vector<16xf32>) ->
+    vector<16xf32>`
+    """
+
+    name = "kernel.dot_lanes"
+    traits = frozenset({Pure})
+    left = operand(VECTOR)
+    right = operand(VECTOR)
+    accumulator = operand(VECTOR)
+    unsigned_left = attribute(A.BoolAttr, default=False)
+    total = result(VECTOR)
+
+
+class InterleaveOp(Op):
+    """The first lanes of vectors one after the other, then the second ones, and so on (cpu).
+
+    `%w = kernel.interleave %a, %b : (vector<16xbf16>, vector<16xbf16>) -> vector<32xbf16>`
+    """
+
+    name = "kernel.interleave"
+    traits = frozenset({Pure})
+    sources = variadic_operand()
+    interleaved = result(VECTOR)
 
 
 class KernelScanOp(Op):

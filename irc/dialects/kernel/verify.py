@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.dialects.kernel import ops
-from irc.dialects.kernel.verify_dots import check_dot, check_dot_rows
 from irc.dialects.sym import ValueOp
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
@@ -51,6 +50,8 @@ _ONLY: dict[type[Operation], tuple[str, str]] = {
     ops.PrefetchOp: ("cpu", "Triton's compiler decides what a gpu kernel loads early"),
     ops.ScratchOp: ("cpu", "a gpu kernel keeps what is private in tiles"),
     ops.DotRowsOp: ("cpu", "a gpu kernel multiplies tiles by kernel.dot"),
+    ops.DotLanesOp: ("cpu", "a gpu kernel multiplies tiles by kernel.dot"),
+    ops.InterleaveOp: ("cpu", "a gpu kernel has tiles with powers of two as sizes"),
 }
 
 #: What a gpu kernel says of how it is compiled: whether a number fits, and which do.
@@ -465,7 +466,11 @@ def _shape(type_: Any) -> tuple[int, ...]:
 
 @verifies(ops.SplatOp)
 def verify_splat(op: Any) -> None:
-    """A scalar of the vector's element. Raises InvalidIR."""
+    """A scalar of the vector's element, or a vector of few. Raises InvalidIR."""
+    short, vector = op.scalar.type, op.vector.type
+    if isinstance(short, VectorType) and len(short.shape) == len(vector.shape) == 1:
+        if short.element is vector.element and not vector.shape[0] % short.shape[0]:
+            return
     if op.scalar.type is not op.vector.type.element:
         op.fail(f"makes {op.vector.type} of {op.scalar.type}, not of {op.vector.type.element}")
 
@@ -557,18 +562,6 @@ def _check_combined(op: Any) -> None:
         second = op.sources[1].type
         if second.shape != first.shape or isinstance(second.element, FloatType):
             op.fail(f"the positions are {second}, not an integer for each lane of {first}")
-
-
-@verifies(ops.DotOp)
-def verify_dot(op: Any) -> None:
-    """A product of tiles. Raises InvalidIR."""
-    check_dot(op)
-
-
-@verifies(ops.DotRowsOp)
-def verify_dot_rows(op: Any) -> None:
-    """A product of rows and a panel in memory. Raises InvalidIR."""
-    check_dot_rows(op)
 
 
 @verifies(ops.ExtractOp)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from irc.dialects.kernel import ops
-from irc.dialects.kernel.dots import DOTS, dot_of, rows_of
+from irc.dialects.kernel.dots import DOTS, LANE_DOTS, dot_of, rows_of
 from irc.ir.core import BlockArgument, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.types import VectorType, f32
+from irc.ir.hooks import verifies
+from irc.ir.types import IntegerType, VectorType, f32
 
 
-def check_dot(op: Any) -> None:
+@verifies(ops.DotOp)
+def verify_dot(op: Any) -> None:
     """Shapes and elements of a dot, and that its target has it. Raises InvalidIR."""
     left, right, total = (v.type for v in (op.left, op.right, op.accumulator))
     if op.total.type is not total:
@@ -48,7 +50,8 @@ def _sizes(sizes: tuple[int, ...]) -> str:
     return "x".join(map(str, sizes))
 
 
-def check_dot_rows(op: Any) -> None:
+@verifies(ops.DotRowsOp)
+def verify_dot_rows(op: Any) -> None:
     """Elements and sizes of a product of rows and a panel, and where it writes. Raises
     InvalidIR."""
     element = op.left.type.element
@@ -71,6 +74,40 @@ def check_dot_rows(op: Any) -> None:
     for factor in (op.left, op.right):
         if not isinstance(factor, BlockArgument) and not _is_scratch(factor):
             op.fail("its factors are neither arguments of the kernel nor kernel.scratch")
+
+
+@verifies(ops.DotLanesOp)
+def verify_dot_lanes(op: Any) -> None:
+    """Elements and sizes of a product of vectors in groups. Raises InvalidIR."""
+    left, right, total = (v.type for v in (op.left, op.right, op.accumulator))
+    if op.total.type is not total:
+        op.fail(f"gives {op.total.type}, not {total} as its accumulator")
+    if left is not right or any(len(t.shape) != 1 for t in (left, total)):
+        op.fail(f"multiplies {left} and {right} into {total}, not vectors, of which both factors "
+                "have one type")  # fmt: skip
+    dots = [dot for dot in LANE_DOTS if dot.element is left.element]
+    if not dots:
+        raise InvalidIR(f"no cpu multiplies groups of {left.element}", op=op)
+    dot = dots[0]
+    if total.element is not dot.accumulator or left.shape[0] != dot.group * total.shape[0]:
+        op.fail(f"multiplies {left} into {total}, where groups of {dot.group} {left.element} are "
+                f"summed up in {dot.accumulator}")  # fmt: skip
+    if total.shape[0] < 4 or total.shape[0] & (total.shape[0] - 1):
+        op.fail(f"has {total.shape[0]} sums, not a power of two from 4 on")
+    if op.unsigned_left and not isinstance(left.element, IntegerType):
+        op.fail(f"{left.element} has a sign (unsigned_left)")
+
+
+@verifies(ops.InterleaveOp)
+def verify_interleave(op: Any) -> None:
+    """The types of vectors whose lanes take turns. Raises InvalidIR."""
+    types = [source.type for source in op.sources]
+    known = isinstance(types[0], VectorType) and len(types[0].shape) == 1 if types else False
+    if not known or len(set(types)) != 1:
+        op.fail(f"interleaves {', '.join(map(str, types)) or 'nothing'}, not vectors of one type")
+    first = types[0]
+    if op.interleaved.type is not VectorType((len(types) * first.shape[0],), first.element):
+        op.fail(f"gives {op.interleaved.type}, not the lanes of {len(types)} {first}")
 
 
 def _is_scratch(value: Value) -> bool:

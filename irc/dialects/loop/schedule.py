@@ -223,6 +223,10 @@ CPU: Mapping[str, Key] = {
         "depth that are added up at last (depth), so that both factors are read along it; or "
         "registers that hold whole tiles multiply them (matrix)",
         words("lanes", "depth", "matrix")),
+    "group": Key(
+        "with tiles: terms of a sum that each lane multiplies and adds up together "
+        "(`kernel.dot_lanes`), so that factors keep their elements and what is packed has them "
+        "side by side; 1: one, in the type of the sums", powers(1, 4)),
     "tile_columns": Key(
         "with products along the depth: columns whose sums are computed together", numbers(1, 16)),
     "terms": Key(

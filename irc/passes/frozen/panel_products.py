@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from irc.analysis.constant_values import ConstantValues
+from irc.analysis.contraction import grouped
 from irc.analysis.products import unpermuted
 from irc.dialects import graph
 from irc.dialects.kernel.dots import rows_of
@@ -55,10 +56,11 @@ def lay_out(builder: Builder, product: graph.DotGeneral, panel: int, group: int 
     (columns,), depth = product.columns, _depth_order(product)
     order, place = [*product.right_batch, columns, *depth], len(product.right_batch)
     before, after = [shape[d] for d in order[:place]], [shape[d] for d in depth]
-    count = -(-shape[columns] // panel)
+    count, terms = -(-shape[columns] // panel), -(-after[-1] // group) * group
     wide = _padded(builder, _permuted(builder, right, order), place, count * panel)
+    wide = _padded(builder, wide, len(order) - 1, terms)
     # [batch, panels, panel, depth, group] -> [batch, panels, depth, panel, group]
-    split = [*before, count, panel, *after[:-1], after[-1] // group, group]
+    split = [*before, count, panel, *after[:-1], terms // group, group]
     there = list(range(len(split)))
     there.insert(-1, there.pop(place + 1))
     if group == 1:
@@ -66,7 +68,12 @@ def lay_out(builder: Builder, product: graph.DotGeneral, panel: int, group: int 
     parts = _reshaped(builder, wide, split)
     panels: Value = builder.value(graph.Permute, parts, permutation=there)
     lines: Value = builder.value(graph.Permute, panels, permutation=_inverse(there))
-    whole = _reshaped(builder, lines, [*before, count * panel, *after])
+    whole = _reshaped(builder, lines, [*before, count * panel, *after[:-1], terms])
+    if terms != after[-1]:
+        type_ = tensor_type(whole).with_shape([*before, count * panel, *after])
+        whole = builder.value(
+            graph.Slice, whole, dim=len(order) - 1, start=0, step=1, result_types=type_
+        )
     if count * panel != shape[columns]:
         type_ = tensor_type(whole).with_shape([*before, shape[columns], *after])
         whole = builder.value(graph.Slice, whole, dim=place, start=0, step=1, result_types=type_)
@@ -99,14 +106,17 @@ def panel_of(product: graph.DotGeneral, target: Target) -> tuple[int, int] | str
     if 0 in type_.shape:
         return "its right factor has no elements"
     panel = int(vectors.value) * target.lanes(f32)
-    rows = rows_of(type_.element)
-    if rows is None or not set(rows.sets) <= set(target.features.sets):
-        return panel, 1
-    depth, columns = (type_.shape[d] for d in (_depth_order(product)[-1], product.columns[0]))
     left: Any = product.left.type
-    one = all(n == 1 for k, n in enumerate(left.shape) if k not in product.left_depth)
-    fits = panel in (rows.tile[1], 2 * rows.tile[1]) and not one  # which is no matrix
-    return panel, rows.group if fits and not depth % rows.tile[2] and not columns % panel else 1
+    if all(n == 1 for k, n in enumerate(left.shape) if k not in product.left_depth):
+        return panel, 1  # which is no matrix
+    depth, columns = (type_.shape[d] for d in (_depth_order(product)[-1], product.columns[0]))
+    rows, dot = rows_of(type_.element), grouped(type_.element, target)
+    if rows is not None and set(rows.sets) <= set(target.features.sets):
+        fits = panel in (rows.tile[1], 2 * rows.tile[1])
+        if fits and not depth % rows.tile[2] and not columns % panel:
+            return panel, rows.group
+    # Kernels read groups along one axis of the depth.
+    return panel, 1 if dot is None or len(product.right_depth) > 1 else dot.group
 
 
 def _padded(builder: Builder, value: Value, dim: int, size: int) -> Value:
@@ -160,8 +170,9 @@ class PanelProducts(PatternPass):
 
     The right factor of a `graph.dot_general` whose schedule says `tile_vectors` becomes a constant
     [columns / panel][depth][panel], a panel being so many vectors: 48 columns with AVX-512, 16 with
-    AVX2. Where registers of whole tiles multiply its elements (`irc.dialects.kernel.dots`), a panel
-    is as these take it: of bf16 [columns / 32][depth / 2][32][2]. What the product reads are its elements in their order, and kernels pack nothing.
+    AVX2. Where registers of whole tiles, or vectors, multiply its elements in groups
+    (`irc.dialects.kernel.dots`), a panel is as these take it: of bf16 [columns / 32][depth / 2][32]
+    [2], or [columns / 48][depth / 2][48][2]. What the product reads are its elements in their order, and kernels pack nothing.
     `choose-contractions` measures whether that is faster than the library on its packed weights.
     A GPU reads weights as they are.
 

@@ -136,6 +136,11 @@ PLAIN_PRODUCT = (
     PRODUCT.replace("mod(k, 8), j", "0, 18*k + j").replace("mod(i, 8)", "i")
     .replace("i: 9", "i: 8").replace("[9,", "[8,")
 )  # fmt: skip
+PAIRS = PRODUCT.replace("%p = arith.mulf %v, %w : f32", """%c = arith.truncf %v : f32 to bf16
+    %d = arith.truncf %w : f32 to bf16
+    %a = arith.extf %c : bf16 to f32
+    %b = arith.extf %d : bf16 to f32
+    %p = arith.mulf %a, %b : f32""")
 UNPACKED = PLAIN_PRODUCT.replace("0, 18*k + j", "0, 24*j + k")
 OTHER_WAY = {"vector_axis": "i", "pack_left": True, "pack_right": True}
 WINDOWS = program(
@@ -202,6 +207,7 @@ CASES = {
     "pack_right": (PLAIN_PRODUCT, True, 0),
     "pack_ahead": (UNPACKED, 1, 3, {"products": "lanes", "pack_right": True}),
     "products": (UNPACKED, "lanes", "columns", {"pack_right": True}),
+    "group": (PAIRS, 2, 3, {"pack_left": True, "pack_right": True}),
     "tile_columns": (UNPACKED, 2, 0),
     "terms": (PRODUCT, 4, 0),
     "in_turn": (PRODUCT, True, 1),

@@ -53,6 +53,7 @@ class CpuSchedule:
     pack_right: bool
     pack_ahead: int
     products: str
+    group: int
     tile_columns: int
     terms: int
     in_turn: bool

@@ -72,6 +72,8 @@ def check_ahead(tiling: Tiling) -> None:
     if not own.pack_right or own.products != "lanes" or own.block_rows or own.inner != "rows":
         reason = ("it is for packed panels that all rows meet (pack_right, products, block_rows, "
                   "inner)")  # fmt: skip
+    elif own.group > 1:
+        reason = "terms are multiplied one by one then (group)"
     elif not copies_ahead(tiling.right, columns.name, tiling.depth_run):
         reason = "the factor with the columns is not read as it lies, at places that move evenly"
     elif own.lanes % own.pack_ahead:

@@ -63,34 +63,35 @@ def fill_room(tile: SumTile, room: Value, column: Scalar, masks: Masks) -> None:
 def _sums(tile: SumTile, rows: Lines, columns: Lines) -> list[list[Value]]:
     """A vector of partial sums for each row and column."""
     emitter, element, lanes = tile.emitter, tile.tiling.element, tile.tiling.schedule.lanes
-    vector = emitter.vector_type(element, lanes)
-    width = len(columns.places)
+    vector, factor = emitter.vector_type(element, lanes), tile.tiling.factor_element
+    width, several = len(columns.places), lanes * tile.tiling.group
+    dot = math.FmaOp if tile.tiling.group == 1 else kernel.DotLanesOp
 
     def terms(
         carried: Sequence[Value], at: Scalar, mask: Value | None
     ) -> list[Value]:
         def line(lines: Lines, number: int) -> Value:
             place = emitter.plus(lines.places[number], at)
-            type_ = emitter.vector_type(lines.element, lanes)
-            return emitter.convert(emitter.load(lines.pointer, place, type_, mask, None), element)
+            type_ = emitter.vector_type(lines.element, several)
+            return emitter.convert(emitter.load(lines.pointer, place, type_, mask, None), factor)
 
         sums, firsts = list(carried), [line(rows, r) for r in range(len(rows.places))]
         for c in range(width):
             second = line(columns, c)
             for r, first in enumerate(firsts):
                 at_sum = r * width + c
-                sums[at_sum] = emitter.add(math.FmaOp, (first, second, sums[at_sum]), vector)
+                sums[at_sum] = emitter.add(dot, (first, second, sums[at_sum]), vector)
         return sums
 
     lower, upper = tile.depth.lower, tile.depth.upper
     sums = [emitter.number(0.0, element, lanes)] * (len(rows.places) * width)
-    count = emitter.quotient(emitter.minus(upper, lower), lanes, True)
-    middle = emitter.plus(lower, emitter.times(count, lanes))
-    sums = emitter.for_loop(lower, middle, lanes, sums, lambda k, c: terms(c, k, None))
+    count = emitter.quotient(emitter.minus(upper, lower), several, True)
+    middle = emitter.plus(lower, emitter.times(count, several))
+    sums = emitter.for_loop(lower, middle, several, sums, lambda k, c: terms(c, k, None))
     if isinstance(innermost := emitter.block.last, kernel.ForOp):
         innermost.attributes["unroll"] = A.IntegerAttr(tile.tiling.schedule.terms)
     if not isinstance(middle, int) or middle != upper:
-        sums = terms(sums, middle, emitter.lane_mask(middle, upper, lanes))
+        sums = terms(sums, middle, emitter.lane_mask(middle, upper, several))
     return [sums[k : k + width] for k in range(0, len(sums), width)]
 
 

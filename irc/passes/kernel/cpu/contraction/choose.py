@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.contraction import Side, tiled
+from irc.analysis.contraction import Side, group_time, grouped, tiled
 from irc.analysis.cost import op_cost
 from irc.analysis.loop import estimate
 from irc.dialects import arith, loop
-from irc.dialects.kernel.dots import Rows
+from irc.dialects.kernel.dots import LaneDot, Rows
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim, coefficient
 from irc.ir.types import element_bytes
@@ -22,9 +22,11 @@ from irc.passes.kernel.cpu.contraction.tiling import (
     TiledFactor,
     TiledPlan,
     factor_of,
+    misses_groups,
     move_along,
     products_of,
     reads_depth,
+    reads_panels,
     reads_rows,
     reads_vectors,
     runs_of,
@@ -38,8 +40,7 @@ from irc.target import Target
 TILES = frozenset((
     "tile_rows", "tile_vectors", "row_axis", "outer_rows", "depth_order", "point_rows",
     "point_columns", "block_rows", "block_depth", "inner", "pack_left", "pack_right", "pack_ahead",
-    "products",
-    "tile_columns", "terms", "in_turn", "skew",
+    "products", "group", "tile_columns", "terms", "in_turn", "skew",
 ))
 """The keys that contractions in tiles alone have."""
 
@@ -255,16 +256,18 @@ class _TileChooser:
         heavy |= any(isinstance(op, arith.TruncFOp) for op in ops)
         fill(terms=features.unrolled_terms, in_turn=heavy, skew=features.packed_skew)
         if own.products == "matrix":
+            fill(group=1)
             return self._matrix(own, fill)
         if own.products == "depth":
+            fill(group=self._group(own))
             return self._along_depth(own, fill)
         fill(**dict(zip(("tile_rows", "tile_vectors"), self._tile(own), strict=True)))
+        fill(group=self._group(own))
         left, right = self._sides(own)
         depth = self.depth_run.axis
         fill(
             pack_right=(own.has("pack_ahead") and own.pack_ahead > 0)
-            or not reads_vectors(right, own.vector_axis, self.depth_run, own.lanes)
-            or self._far_columns(right, depth, own.tile_vectors * own.lanes),
+            or not self._reads_columns(right, own) or self._far_columns(right, depth, own),
             pack_left=not reads_rows(left, self.row_run, self.depth_run)
             or self._collides(left, depth, own.tile_rows),
         )
@@ -290,6 +293,8 @@ class _TileChooser:
         """In the time of how many terms a vector of the next panel is packed: the most with which
         the tiles of a point's rows are enough; 0 where it can't be."""
         columns, right = self.columns, self._sides(own)[1]
+        if own.group > 1:
+            return 0
         if not own.pack_right or own.inner != "rows" or (own.has("block_rows") and own.block_rows):
             return 0
         if not isinstance(columns.extent, int) or columns.extent <= own.tile_vectors * own.lanes:
@@ -306,7 +311,7 @@ class _TileChooser:
         """Whether all columns stay in the second-level cache, so that rows and results pass
         once."""
         depth = own.block_depth or estimate(self.depth_run.axis.extent)
-        size = element_bytes(self.products.contraction.accumulator) * depth
+        size = self._factor_bytes(own) * depth
         room = self.target.features.near_columns * self.target.processor.core_bytes
         return size * estimate(self.columns.extent) <= room
 
@@ -431,7 +436,8 @@ class _TileChooser:
             return 0
         depth = max(own.block_depth or estimate(self.depth_run.axis.extent), 1)
         panel = own.tile_vectors * own.lanes
-        count = max(2 * self.target.processor.core_bytes // (4 * depth * panel), 1)
+        size = 4 if own.products == "matrix" else self._factor_bytes(own)
+        count = max(2 * self.target.processor.core_bytes // (size * depth * panel), 1)
         features = self.target.features
         if own.products == "matrix":
             count = min(count, features.matrix_panels)
@@ -456,7 +462,12 @@ class _TileChooser:
             or coefficient(right.access.expression, own.vector_axis) is not None
             or lane_stride(right.access.expression, own.vector_axis, vectors * own.lanes) == 1
         ]  # fmt: skip
-        lines, vectors = list(range(1, 65)), together
+        dot = self._dot(own)
+        grouped = [
+            vectors for vectors in range(1, self.target.features.most_vectors + 1)
+            if dot is not None and self._in_panels(right, own, vectors * own.lanes, dot.group)
+        ]  # fmt: skip
+        lines, vectors = list(range(1, 65)), grouped or together
         if own.has("tile_rows"):
             lines = [own.tile_rows]
         if own.has("tile_vectors"):
@@ -469,8 +480,68 @@ class _TileChooser:
         rows, columns = estimate(self.rows.extent), estimate(self.columns.extent)
         return best_tile(self.target, own.lanes, rows, columns, lines, vectors)
 
-    def _far_columns(self, right: Any, depth: Axis, panel: int) -> bool:
+    def _factor_bytes(self, own: CpuSchedule) -> int:
+        """Of an element of a factor while it is multiplied."""
+        element: Any = self.products.contraction.accumulator
+        if own.has("group") and own.group > 1:
+            element = self._sides(own)[1].side.narrow.type
+        return element_bytes(element)
+
+    def _reads_columns(self, right: TiledFactor, own: CpuSchedule) -> bool:
+        """Whether the factor with the columns is multiplied where it lies."""
+        if own.group > 1:
+            return self._in_panels(right, own, own.tile_vectors * own.lanes, own.group)
+        return reads_vectors(right, own.vector_axis, self.depth_run, own.lanes)
+
+    def _in_panels(
+        self, right: TiledFactor, own: CpuSchedule, panel: int, group: int
+    ) -> bool:
+        """Whether it lies in panels of so many columns, in groups of terms."""
+        depth = self.depth_run
+        return len(depth.parts) == 1 and reads_panels(
+            right, own.vector_axis, depth.axis.name, panel, group
+        )
+
+    def _dot(self, own: CpuSchedule) -> LaneDot | None:
+        """How the target's vectors multiply the factors' elements in groups, if that is no slower
+        than one by one."""
+        left, right = self._sides(own)
+        dot = grouped(left.side.narrow.type, self.target)
+        if dot is None or dot.unsigned_left or own.lanes < 4:
+            return None
+        return None if misses_groups(left, right, dot.group) else dot
+
+    def _group(self, own: CpuSchedule) -> int:
+        """Terms that are multiplied together: as many as the target's vectors take of the factors'
+        elements, where that is no slower with what has to be packed for it."""
+        (left, right), dot = self._sides(own), self._dot(own)
+        if dot is None:
+            return 1
+        group, features = dot.group, self.target.features
+        side_by_side = reads_rows(left, self.row_run, self.depth_run) and reads_depth(
+            left, self.rows.name, self.depth_run
+        )
+        if not side_by_side and own.has("pack_left") and not own.pack_left:
+            return 1
+        if own.products == "depth":
+            known = isinstance(self.depth_run.axis.extent, int)
+            return group if side_by_side or known else 1
+        if self._in_panels(right, own, own.tile_vectors * own.lanes, group):
+            return group
+        known = isinstance(self.depth_run.axis.extent, int) or own.has("block_depth")
+        if (own.has("pack_right") and not own.pack_right) or right.access is None or not known:
+            return 1
+        if reads_vectors(right, own.vector_axis, self.depth_run, own.lanes):
+            # Else it lies so that it is packed in any case.
+            saved = estimate(self.rows.extent) * (1 - group_time(dot, self.target) / group)
+            return group if saved >= features.packed_element else 1
+        return group
+
+    def _far_columns(self, right: Any, depth: Axis, own: CpuSchedule) -> bool:
         """Whether terms that follow each other of a panel lie apart, and are used often."""
+        if own.group > 1:
+            return False
+        panel = own.tile_vectors * own.lanes
         step = coefficient(right.access.expression, depth.name)
         return step != panel and estimate(self.rows.extent) > 2 * panel
 
@@ -485,7 +556,7 @@ class _TileChooser:
         return 4 * len(lines) < rows and estimate(depth.extent) > 64
 
     def _depth(self, extent: Dim, own: CpuSchedule) -> int:
-        deepest = self.target.features.tiled_depth
+        deepest = self.target.features.tiled_depth * 4 // self._factor_bytes(own)
         if not isinstance(extent, int) or extent <= deepest:
             return 0 if isinstance(extent, int) else deepest
         parts = -(-extent // deepest)
@@ -494,7 +565,7 @@ class _TileChooser:
     def _block_rows(self, own: CpuSchedule) -> int:
         """As many as stay in the second-level cache with two panels, one of which is fetched."""
         depth = max(own.block_depth or estimate(self.depth_run.axis.extent), 1)
-        room = self.target.processor.core_bytes // (4 * depth)
+        room = self.target.processor.core_bytes // (self._factor_bytes(own) * depth)
         room = max(room - 2 * own.tile_vectors * own.lanes, room // 4, 1)
         rows = max(room // own.tile_rows, 1) * own.tile_rows
         return 0 if rows >= estimate(self.rows.extent) else rows

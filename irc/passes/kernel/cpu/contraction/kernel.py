@@ -17,7 +17,8 @@ from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, Range, ceildiv, dim_product, known_positive, maximum
 from irc.ir.types import TensorType, contiguous_strides
 from irc.passes.kernel.cpu.contraction.ahead import check_ahead, pack_panel
-from irc.passes.kernel.cpu.contraction.matrices import check_matrix, pack_groups
+from irc.passes.kernel.cpu.contraction.groups import pack_groups
+from irc.passes.kernel.cpu.contraction.matrices import check_matrix
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, pack_left, pack_right
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tile import TileWriter
@@ -85,6 +86,12 @@ class _ContractionKernel:
         return own.block_depth
 
     @property
+    def packed_depth(self) -> Dim:
+        """As many, in whole groups."""
+        group = self.tiling.group
+        return self.depth_block if group == 1 else ceildiv(self.depth_block, group) * group
+
+    @property
     def in_parts(self) -> bool:
         """Whether sums are of parts of the depth at first."""
         return self.depth_block is not self.tiling.depth.extent
@@ -101,7 +108,7 @@ class _ContractionKernel:
             rows = own.block_rows or own.point_rows or tiling.rows.extent
             sizes[LEFT] = rows * self.left_row
         if tiling.right.packed:
-            sizes[RIGHT] = (2 * tiling.panel if own.pack_ahead else padded) * depth
+            sizes[RIGHT] = (2 * tiling.panel if own.pack_ahead else padded) * self.packed_depth
         if self.in_parts:
             # Those of a tile lie together, the tiles of a panel after each other.
             lines = ceildiv(own.point_rows or tiling.rows.extent, own.tile_rows)
@@ -110,7 +117,7 @@ class _ContractionKernel:
         types = {}
         for name, size in sizes.items():
             shape = (self.grid, size)
-            element = tiling.packed_element if name == RIGHT else tiling.element
+            element = tiling.element if name == "sums" else tiling.factor_element
             types[name] = TensorType(shape, element, contiguous_strides(shape))
         return types
 
@@ -219,7 +226,7 @@ class _ContractionKernel:
         if self.in_parts:
             depth = self._block(start, own.block_depth, tiling.depth, scope)
         if tiling.right.packed and not own.pack_ahead:
-            pack = pack_groups if own.products == "matrix" else pack_right
+            pack = pack_groups if tiling.group > 1 else pack_right
             pack(self, scope, columns, depth)
 
         def body(first: Scalar, _: Sequence[Value]) -> list[Value]:

@@ -8,7 +8,6 @@ depth, go into the room of the tile's sums, from where what follows takes them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from irc.dialects import kernel
@@ -16,27 +15,20 @@ from irc.dialects.kernel.dots import Rows, rows_of
 from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import coefficient, substitute, symbol
-from irc.ir.types import VectorType
-from irc.passes.kernel.cpu.contraction.packing import RIGHT
-from irc.passes.kernel.cpu.contraction.runs import AxisRun, Stretch
+from irc.ir.symbols import coefficient
+from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.contraction.tiling import (
     TiledFactor,
     Tiling,
     reads_depth,
+    reads_panels,
     reads_rows,
 )
-from irc.passes.kernel.cpu.emit import Scalar, VectorScope
-from irc.passes.kernel.cpu.place import OUTER
-from irc.passes.kernel.cpu.plan import Axis, lane_stride
+from irc.passes.kernel.cpu.emit import Scalar
+from irc.passes.kernel.cpu.plan import Axis
 
 if TYPE_CHECKING:
-    from irc.passes.kernel.cpu.contraction.kernel import _ContractionKernel
     from irc.passes.kernel.cpu.contraction.tile import SumTile
-
-_GROUP = "_group"
-SQUARE = 8
-"""Columns, and groups of terms, that are exchanged in registers when they are packed."""
 
 
 def dot_of_factors(left: TiledFactor, right: TiledFactor) -> Rows | None:
@@ -48,24 +40,6 @@ def dot_of_factors(left: TiledFactor, right: TiledFactor) -> Rows | None:
     if elements[0] is None or elements[0] is not elements[1]:
         return None
     return rows_of(elements[0])
-
-
-def reads_panels(factor: TiledFactor, columns: str, depth: str, panel: int, group: int) -> bool:
-    """Whether a factor lies in panels of so many columns, in groups of so many terms."""
-    access = factor.access
-    if access is None:
-        return False
-    first, *others = (
-        substitute(access.expression, {depth: symbol(_GROUP) * group + term})
-        for term in range(group)
-    )
-    side_by_side = all(other - first == term for term, other in enumerate(others, 1))
-    begin = substitute(access.expression, {depth: 0})
-    return (
-        side_by_side
-        and coefficient(first, _GROUP) == group * panel
-        and lane_stride(begin, columns, panel) == group
-    )
 
 
 def misfit(
@@ -108,58 +82,6 @@ def check_matrix(tiling: Tiling) -> None:
                         op=tiling.products.member.compute)  # fmt: skip
 
 
-def pack_groups(
-    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch
-) -> None:
-    """Copy the factor with the columns, whose terms are side by side, into panels."""
-    tiling, emitter = owner.tiling, owner.emitter
-    access, dot = tiling.right.access, dot_of_factors(tiling.left, tiling.right)
-    assert access is not None and access.storage is not None and dot is not None
-    element, group, panel = access.storage.element, dot.group, tiling.panel
-    line, square = emitter.vector_type(element, SQUARE * group), VectorType(
-        (SQUARE, SQUARE * group), element
-    )  # fmt: skip
-    pointer, memory = owner.state.pointers[access.storage.value], owner.memory[RIGHT]
-
-    def lines(column: Scalar, _: Sequence[Value]) -> list[Value]:
-        inner = scope.child(OUTER)
-        starts = []
-        for number in range(SQUARE):
-            inner.names[tiling.columns.name] = emitter.plus(column, number)
-            at = inner.child(OUTER)
-            starts.append(
-                emitter.scalar(substitute(access.expression, {tiling.depth.name: 0}), at)
-            )
-        passed = emitter.minus(column, columns.lower)
-        within = emitter.remainder(passed, panel, True)
-        before = emitter.minus(passed, within)
-        begin = emitter.plus(
-            emitter.times(before, emitter.scalar(owner.depth_block, scope)),
-            emitter.times(within, group),
-        )
-        begin = emitter.plus(scope.names[RIGHT], begin)
-
-        def square_at(term: Scalar, _: Sequence[Value]) -> list[Value]:
-            rows = emitter.filled(0.0, element, square)
-            for number, start in enumerate(starts):
-                loaded = emitter.load(pointer, emitter.plus(start, term), line, None, None)
-                place = emitter.value(number)
-                rows = emitter.add(kernel.InsertOp, (loaded, rows, place), square)
-            together: dict[str, A.Attribute] = {"together": A.IntegerAttr(group)}
-            rows = emitter.add(kernel.TransposeOp, (rows,), square, together)
-            first = emitter.plus(begin, emitter.times(term, panel))
-            for number in range(SQUARE):
-                row = emitter.add(kernel.ExtractOp, (rows, emitter.value(number)), line)
-                target = emitter.plus(first, number * group * panel)
-                emitter.store(row, memory, target, None)
-            return []
-
-        emitter.for_loop(depth.lower, depth.upper, SQUARE * group, (), square_at)
-        return []
-
-    emitter.for_loop(columns.lower, columns.upper, SQUARE, (), lines)
-
-
 def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
     """Write the sums of the panel from `column` on into the tile's room."""
     emitter, tiling = tile.emitter, tile.tiling
@@ -176,5 +98,4 @@ def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
     )  # fmt: skip
 
 
-__all__ = ["check_matrix", "dot_of_factors", "misfit", "multiply", "pack_groups",
-           "reads_panels"]  # fmt: skip
+__all__ = ["check_matrix", "dot_of_factors", "misfit", "multiply"]

@@ -34,21 +34,26 @@ _BEGIN, _END = "_begin", "_end"
 
 
 def pack_right(
-    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch
-) -> None:
-    """Evaluate the factor with the columns over a block."""
+    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch,
+    some: Stretch | None = None, terms: Stretch | None = None,
+) -> None:  # fmt: skip
+    """Evaluate the factor with the columns over a block, or some columns and terms of it."""
     tiling, emitter = owner.tiling, owner.emitter
-    inner, panel, rows = scope.child(OUTER), tiling.panel, owner.depth_block
+    inner, panel, rows, group = scope.child(OUTER), tiling.panel, owner.packed_depth, tiling.group
     before = emitter.plus(
         emitter.times(columns.lower, emitter.scalar(rows, scope)),
         emitter.times(depth.lower, panel),
     )
     inner.names[_BEGIN] = emitter.minus(inner.names[RIGHT], before)
     column, place = symbol(tiling.columns.name), number_in(tiling.depth_run)
-    target = column // panel * (rows * panel) + place * panel + column % panel + symbol(_BEGIN)
+    target = column // panel * (rows * panel) + column % panel * group + symbol(_BEGIN)
+    if group == 1:
+        target = target + place * panel
+    else:
+        target = target + place // group * (group * panel) + place % group
     across = AxisRun(tiling.columns, [tiling.columns])
     _PackedFactor(owner, RIGHT, tiling.right, tiling.depth_run, across, target).run(
-        inner, depth, columns
+        inner, terms or depth, some or columns
     )
 
 
@@ -123,17 +128,20 @@ class _PackedFactor:
         original = owner.tiling.products.member
         copies: dict[Value, Value] = {}
         reads: dict[Operation, Access] = {}
+        value = factor.side.narrow if owner.tiling.group > 1 else factor.side.value
         for op in factor.side.ops:
+            if value is not factor.side.value and op is factor.side.value.defining_op:
+                continue
             copy = body.block.append(op.clone(copies))
             access = original.reads.get(op)
             if access is not None:
                 positions = {n: copies[v] for n, v in access.positions.items()}
                 reads[copy] = Access(access.expression, access.storage, positions)
-        body.finish([copies[factor.side.value]])
+        body.finish([copies[value]])
         memory = owner.memory[name]
         both = (self.outer, self.inner)
         axes = A.ArrayAttr([loop.AxisAttr(a.name, "par", a.extent) for a in both])
-        type_ = TensorType((self.outer.extent, self.inner.extent), owner.tiling.element)
+        type_ = TensorType((self.outer.extent, self.inner.extent), owner.tiling.factor_element)
         entries: dict[str, A.Attribute] = {"axes": axes, "outputs": A.ArrayAttr([loop.MAP])}
         compute = loop.ComputeOp((), (type_,), entries, (Region([body.block]),))
         owner.temporary.append(compute)

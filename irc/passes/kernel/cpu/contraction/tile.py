@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from irc.dialects import kernel, loop, math
+from irc.dialects import arith, kernel, loop, math
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Value
 from irc.ir.symbols import coefficient, substitute
 from irc.passes.kernel.cpu.contraction.ahead import LINE_BITS, NextPanel, pack_panel, panel_place
 from irc.passes.kernel.cpu.contraction.along_depth import Lines, fill_room
+from irc.passes.kernel.cpu.contraction.groups import term_masks, whole_groups
 from irc.passes.kernel.cpu.contraction.kept import KeptSums
 from irc.passes.kernel.cpu.contraction.matrices import multiply
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT
@@ -193,33 +194,48 @@ class SumTile:
 
     def _sums(self, column: Scalar, masks: Masks) -> list[list[Value]]:
         emitter, vector, element = self.emitter, self.tiles.vector, self.tiling.element
-        zero = emitter.number(0.0, element, self.tiles.schedule.lanes)
+        lanes, group = self.tiles.schedule.lanes, self.tiling.group
+        zero = emitter.number(0.0, element, lanes)
         initial = [zero] * (self.count * len(masks))
         left, right = self._left(), self._right(column, masks)
+        wide = vector if group == 1 else emitter.vector_type(
+            self.tiling.factor_element, lanes * group
+        )  # fmt: skip
+        dot = math.FmaOp if group == 1 else kernel.DotLanesOp
 
         copies = self._copies_ahead(column, masks)
         fetch = None if copies else self._fetch_ahead(column)
 
-        def at(place: Scalar, carried: Sequence[Value]) -> list[Value]:
-            if fetch is not None:
+        def at(
+            place: Scalar, carried: Sequence[Value], one: Value | None = None,
+            every: Value | None = None,
+        ) -> list[Value]:  # fmt: skip
+            if fetch is not None and one is None:
                 fetch(place)
-            factors = right(place)
+            factors = right(place, every)
             sums = list(carried)
-            ones = left(place)
+            ones = left(place, one)
             for r in range(self.count):
-                one = emitter.convert(ones(r), element)
-                splat = emitter.add(kernel.SplatOp, (one,), vector)
+                splat = emitter.add(kernel.SplatOp, (ones(r),), wide)
                 for v, factor in enumerate(factors, r * len(factors)):
-                    sums[v] = emitter.add(math.FmaOp, (splat, factor, sums[v]), vector)
+                    sums[v] = emitter.add(dot, (splat, factor, sums[v]), vector)
             return sums
 
-        begin = self.depth.lower
+        begin, upper = self.depth.lower, self.depth.upper
+        middle = upper if group == 1 else whole_groups(emitter, self.tiling, self.depth, group)
         if copies is not None:
             begin, initial = self._with_copies(copies, at, initial)
-        sums = emitter.for_loop(begin, self.depth.upper, 1, initial, at)
+        sums = emitter.for_loop(begin, middle, group, initial, at)
         innermost = emitter.block.last
         if isinstance(innermost, kernel.ForOp):
             innermost.attributes["unroll"] = A.IntegerAttr(self.tiling.schedule.terms)
+        if middle is not upper:
+            sums = emitter.for_loop(
+                middle, upper, group, sums,
+                lambda place, carried: at(
+                    place, carried, *term_masks(emitter, place, upper, lanes, group)
+                ),
+            )  # fmt: skip
         count = len(masks)
         return [sums[k : k + count] for k in range(0, len(sums), count)]
 
@@ -251,15 +267,22 @@ class SumTile:
 
         return end, emitter.for_loop(self.depth.lower, end, terms, initial, some)
 
-    def _left(self) -> Callable[[Scalar], Callable[[int], Value]]:
-        """What gives the rows' elements at a place of the depth."""
-        emitter = self.emitter
+    def _left(self) -> Callable[[Scalar, Value | None], Callable[[int], Value]]:
+        """What gives the rows' elements at a place of the depth, or groups of them from there on,
+        under a mask."""
+        emitter, group = self.emitter, self.tiling.group
         pointer, type_, base, step = self._left_array()
         shifts = self._row_shifts()
+        type_ = emitter.vector_type(type_, group)
 
-        def at(place: Scalar) -> Callable[[int], Value]:
+        def at(place: Scalar, mask: Value | None) -> Callable[[int], Value]:
             here = emitter.plus(base, emitter.times(place, step))
-            return lambda r: emitter.load(pointer, emitter.plus(here, shifts[r]), type_, None, None)
+
+            def one(r: int) -> Value:
+                loaded = emitter.load(pointer, emitter.plus(here, shifts[r]), type_, mask, None)
+                return emitter.convert(loaded, self.tiling.factor_element)
+
+            return one
 
         return at
 
@@ -284,7 +307,7 @@ class SumTile:
             assert isinstance(width, int)
             passed = emitter.times(emitter.minus(self.row, self.rows.lower), width)
             base = emitter.minus(emitter.plus(self.scope.names[LEFT], passed), self.depth.lower)
-            return self.owner.memory[LEFT], self.tiling.element, base, 1
+            return self.owner.memory[LEFT], self.tiling.factor_element, base, 1
         access = factor.access
         assert access is not None and access.storage is not None
         scope.names[self.tiling.rows.name] = self.row
@@ -312,22 +335,36 @@ class SumTile:
             shifts.append(emitter.times(number, row_step))
         return shifts
 
-    def _right(self, column: Scalar, masks: Masks) -> Callable[[Scalar], list[Value]]:
-        """What gives the panel's vectors at a place of the depth."""
-        emitter, lanes = self.emitter, self.tiles.schedule.lanes
+    def _right(
+        self, column: Scalar, masks: Masks
+    ) -> Callable[[Scalar, Value | None], list[Value]]:
+        """What gives the panel's vectors at a place of the depth, or groups of terms from there on,
+        under another mask."""
+        emitter, lanes, group = self.emitter, self.tiles.schedule.lanes, self.tiling.group
         pointer, type_, step = self._right_array()
         bases = self._vector_places(column, len(masks))
         if self.tiling.right.packed:
             masks = [None] * len(masks)
-        vector = emitter.vector_type(type_, lanes)
+        elif group > 1:
+            upper = emitter.times(self.columns.upper, group)
+            masks = [
+                mask if mask is None else emitter.lane_mask(
+                    emitter.times(emitter.plus(column, v * lanes), group), upper, lanes * group
+                )
+                for v, mask in enumerate(masks)
+            ]  # fmt: skip
+        vector = emitter.vector_type(type_, lanes * group)
 
-        def at(place: Scalar) -> list[Value]:
+        def at(place: Scalar, more: Value | None) -> list[Value]:
             passed = emitter.times(place, step)
-            loads = [
-                emitter.load(pointer, emitter.plus(passed, base), vector, mask, None)
-                for base, mask in zip(bases, masks, strict=True)
-            ]
-            return [emitter.convert(v, self.tiling.element) for v in loads]
+            loads = []
+            for base, mask in zip(bases, masks, strict=True):
+                under = mask or more
+                if mask is not None and more is not None:
+                    under = emitter.add(arith.AndIOp, (mask, more), mask.type)
+                place = emitter.plus(passed, base)
+                loads.append(emitter.load(pointer, place, vector, under, None))
+            return [emitter.convert(v, self.tiling.factor_element) for v in loads]
 
         return at
 
@@ -335,9 +372,12 @@ class SumTile:
         """The pointer to the factor with the columns, its element, and its step along the depth."""
         factor, memory = self.tiling.right, self.owner.memory
         if factor.packed:
-            return memory[RIGHT], self.tiling.element, self.tiling.panel
+            return memory[RIGHT], self.tiling.factor_element, self.tiling.panel
         access = factor.access
         assert access is not None and access.storage is not None
+        if self.tiling.group > 1 and self.tiles.schedule.products != "depth":
+            pointer = self.tiles.state.pointers[access.storage.value]
+            return pointer, access.storage.element, self.tiling.panel
         step = coefficient(access.expression, self.tiling.depth.name) or 0
         pointer = self.tiles.state.pointers[access.storage.value]
         return pointer, access.storage.element, self.emitter.scalar(step, self.scope)
@@ -349,7 +389,7 @@ class SumTile:
             begin = panel_place(self.owner, self.scope, self.columns, column, self.depth)
             return emitter.minus(begin, emitter.times(self.depth.lower, tiling.panel))
         if tiling.right.packed:
-            depth = emitter.scalar(self.owner.depth_block, self.scope)
+            depth = emitter.scalar(self.owner.packed_depth, self.scope)
             first = emitter.times(emitter.minus(column, self.columns.lower), depth)
             before = emitter.times(self.depth.lower, tiling.panel)
             return emitter.minus(emitter.plus(names[RIGHT], first), before)
@@ -362,16 +402,17 @@ class SumTile:
     def _vector_places(self, column: Scalar, count: int) -> list[Scalar]:
         """Where the vectors of a panel begin, at place 0 of the depth."""
         emitter, lanes, right = self.emitter, self.tiles.schedule.lanes, self.tiling.right
+        group = self.tiling.group
         together = right.packed or (
             right.access is not None
             and lane_stride(right.access.expression, self.tiling.columns.name, self.tiling.panel)
-            == 1
+            == group
         )
         places = [self._right_place(column)]
         for v in range(1, count):
             after = v * lanes
             if together:
-                places.append(emitter.plus(places[0], after))
+                places.append(emitter.plus(places[0], after * group))
             else:
                 places.append(self._right_place(emitter.plus(column, after)))
         return places
@@ -425,7 +466,8 @@ class SumTile:
         pointer = self.tiles.state.pointers[access.storage.value]
 
         def fetch(place: Scalar) -> None:
-            line = emitter.times(emitter.remainder(place, each, True), step) if each > 1 else 0
+            turn = emitter.quotient(place, tiling.group, True)
+            line = emitter.times(emitter.remainder(turn, each, True), step) if each > 1 else 0
             there = emitter.plus(emitter.plus(begin, place), line)
             emitter.effect(kernel.PrefetchOp, (pointer, emitter.value(there)))
 

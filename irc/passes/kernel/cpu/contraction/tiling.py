@@ -13,10 +13,11 @@ import attrs
 
 from irc.analysis.contraction import Contraction, Side, contraction_of
 from irc.dialects import arith
+from irc.dialects.kernel.dots import LANE_DOTS, rows_of
 from irc.ir.attributes import Type
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import coefficient, free_symbols, simplify
+from irc.ir.symbols import coefficient, free_symbols, simplify, substitute, symbol
 from irc.ir.types import FloatType
 from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, CpuPlan, lane_stride
@@ -24,6 +25,7 @@ from irc.passes.kernel.cpu.schedule import CpuSchedule
 
 ROWS, DEPTH = "_rows", "_depth"
 """The names of runs of several axes."""
+_GROUP = "_group"
 
 
 @attrs.define(eq=False)
@@ -160,9 +162,27 @@ def reads_depth(factor: TiledFactor, across: str, depth: AxisRun) -> bool:
     return even and coefficient(access.expression, depth.axis.name) == 1
 
 
+def reads_panels(factor: TiledFactor, columns: str, depth: str, panel: int, group: int) -> bool:
+    """Whether a factor lies in panels of so many columns, in groups of so many terms."""
+    access = factor.access
+    if access is None:
+        return False
+    first, *others = (
+        substitute(access.expression, {depth: symbol(_GROUP) * group + term})
+        for term in range(group)
+    )
+    side_by_side = all(other - first == term for term, other in enumerate(others, 1))
+    begin = substitute(access.expression, {depth: 0})
+    return (
+        side_by_side
+        and coefficient(first, _GROUP) == group * panel
+        and lane_stride(begin, columns, panel) == group
+    )
+
+
 @attrs.define(eq=False)
 class Tiling:
-    """Products with all that a schedule decides."""
+    """Products with all that a schedule decides. group: terms that are multiplied together."""
 
     products: TiledPlan
     outer: list[Axis]
@@ -172,6 +192,7 @@ class Tiling:
     left: TiledFactor
     right: TiledFactor
     schedule: CpuSchedule
+    group: int
 
     @property
     def plan(self) -> CpuPlan:
@@ -190,17 +211,14 @@ class Tiling:
 
     @property
     def element(self) -> Type:
-        """The type of sums and packed factors."""
+        """The type of sums."""
         return self.products.contraction.accumulator
 
     @property
-    def packed_element(self) -> Type:
-        """The type of the packed factor with the columns: that of the sums, or its own where
-        registers of whole tiles multiply it."""
-        access = self.right.access
-        if self.schedule.products != "matrix" or access is None or access.storage is None:
-            return self.element
-        return access.storage.element
+    def factor_element(self) -> Type:
+        """The type of what is multiplied, and of packed factors: that of the sums, or the factors'
+        own where terms are multiplied in groups."""
+        return self.right.side.narrow.type if self.group > 1 else self.element
 
     @property
     def panel(self) -> int:
@@ -247,7 +265,17 @@ def tiling_of(plan: CpuPlan, top: CpuSchedule, own: CpuSchedule) -> Tiling:
     outer = [rows.axis if name == own.row_axis else shared[name]
              for name in top.outer if name not in inside]  # fmt: skip
     move_along(plan, rows)
-    return Tiling(products, outer, rows, shared[own.vector_axis], depth, left, right, own)
+    return Tiling(
+        products, outer, rows, shared[own.vector_axis], depth, left, right, own, _group(left, own)
+    )
+
+
+def _group(left: TiledFactor, own: CpuSchedule) -> int:
+    """The terms that are multiplied together."""
+    if own.products != "matrix":
+        return own.group
+    dot = rows_of(left.side.narrow.type)
+    return 1 if dot is None else dot.group
 
 
 def _check_factors(
@@ -268,13 +296,50 @@ def _check_factors(
         if own.block_depth or own.lanes < 2:
             raise InvalidIR("products along the depth are of all of it (block_depth), in vectors "
                             "(lanes)", op=compute)  # fmt: skip
+        _check_groups(compute, left, right, runs, own)
         return
     if not (left.packed or reads_rows(left, rows, depth)):
         raise InvalidIR("the factor with the rows must be packed (pack_left)", op=compute)
+    if own.group > 1:
+        _check_groups(compute, left, right, runs, own)
+        return
     if not (right.packed or reads_vectors(right, own.vector_axis, depth, own.lanes)):
         raise InvalidIR("the factor with the columns must be packed (pack_right)", op=compute)
 
 
+def _check_groups(
+    compute: Operation, left: TiledFactor, right: TiledFactor, runs: tuple[AxisRun, AxisRun],
+    own: CpuSchedule,
+) -> None:  # fmt: skip
+    """Raise InvalidIR for factors whose terms can't be multiplied in groups."""
+    if own.group == 1:
+        return
+    rows, depth = runs
+    reason = misses_groups(left, right, own.group)
+    if own.lanes < 4:
+        reason = "vectors have at least 4 lanes"
+    elif not (left.packed or reads_depth(left, rows.axis.name, depth)):
+        reason = "the factor with the rows has not its terms side by side (pack_left)"
+    elif own.products == "lanes" and not right.packed:
+        panel = own.tile_vectors * own.lanes
+        if len(depth.parts) > 1 or not reads_panels(
+            right, own.vector_axis, depth.axis.name, panel, own.group
+        ):
+            reason = (f"the factor with the columns is not in panels with groups of {own.group} "
+                      "terms (pack_right)")  # fmt: skip
+    if reason:
+        raise InvalidIR(f"its terms can't be multiplied in groups (group): {reason}", op=compute)
+
+
+def misses_groups(left: TiledFactor, right: TiledFactor, group: int) -> str:
+    """Why no CPU multiplies the factors' elements in groups of so many terms; "" where one does."""
+    elements = [factor.side.narrow.type for factor in (left, right)]
+    known = any(dot.element is elements[0] and dot.group == group for dot in LANE_DOTS)
+    if known and elements[0] is elements[1]:
+        return ""
+    return f"no cpu multiplies {elements[0]} and {elements[1]} in groups of {group}"
+
+
 __all__ = ["DEPTH", "ROWS", "TiledFactor", "TiledPlan", "Tiling", "factor_of", "move_along",
-           "moves_along", "products_of", "reads_depth", "reads_rows", "reads_vectors", "runs_of",
-           "simplify_places", "tiling_of"]  # fmt: skip
+           "misses_groups", "moves_along", "products_of", "reads_depth", "reads_panels",
+           "reads_rows", "reads_vectors", "runs_of", "simplify_places", "tiling_of"]  # fmt: skip

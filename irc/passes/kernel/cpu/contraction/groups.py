@@ -1,0 +1,206 @@
+"""Factors whose terms are multiplied in groups: `group`, and `products = "matrix"`.
+
+A factor keeps its elements then. What has the rows has its terms side by side, where it lies or is
+packed; what has the columns lies, or is packed, in panels in which groups of terms of a column are
+side by side: of bf16, `w[floordiv(n, 48), floordiv(k, 2), mod(n, 48), mod(k, 2)]`. Groups are made
+in registers: where the terms lie side by side, squares of them are exchanged as numbers as wide as
+a group; where the columns do, lines of them are interleaved. What is no whole square or line, and
+any other factor, is evaluated as others are, and stored element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from irc.dialects import arith, kernel
+from irc.ir import attributes as A
+from irc.ir.attributes import Type
+from irc.ir.core import Value
+from irc.ir.types import FloatType, VectorType, i32
+from irc.passes.kernel.cpu.contraction.packing import RIGHT, pack_right
+from irc.passes.kernel.cpu.contraction.runs import Stretch
+from irc.passes.kernel.cpu.contraction.tiling import Tiling, reads_depth, reads_vectors
+from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
+from irc.passes.kernel.cpu.place import OUTER
+from irc.passes.kernel.cpu.plan import Axis
+
+if TYPE_CHECKING:
+    from irc.passes.kernel.cpu.contraction.kernel import _ContractionKernel
+
+SQUARE = 8
+"""Columns, and groups of terms, that are exchanged in registers when they are packed."""
+
+
+def pack_groups(
+    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch
+) -> None:
+    """Evaluate the factor with the columns over a block, into panels of groups."""
+    tiling, own = owner.tiling, owner.schedule
+    along = reads_depth(tiling.right, tiling.columns.name, tiling.depth_run)
+    across = reads_vectors(tiling.right, tiling.columns.name, tiling.depth_run, own.lanes)
+    units = (SQUARE, SQUARE * tiling.group) if along else (own.lanes, tiling.group)
+    even = [
+        _is_even(axis, block, unit) for axis, block, unit in
+        zip((tiling.columns, tiling.depth), (own.point_columns, own.block_depth), units,
+            strict=True)
+    ]  # fmt: skip
+    if not (along or across) or (len(tiling.depth_run.parts) > 1 and not all(even)):
+        pack_right(owner, scope, columns, depth)
+        return
+    emitter = owner.emitter
+    middle = [
+        stretch.upper if whole else _last_whole(emitter, stretch, unit)
+        for stretch, unit, whole in zip((columns, depth), units, even, strict=True)
+    ]
+    inside = Stretch(columns.lower, middle[0]), Stretch(depth.lower, middle[1])
+    (_pack_squares if along else _pack_lines)(owner, scope, columns, depth, *inside)
+    if not even[0]:
+        pack_right(owner, scope, columns, depth, Stretch(middle[0], columns.upper), depth)
+    if not even[1]:
+        pack_right(owner, scope, columns, depth, inside[0], Stretch(middle[1], depth.upper))
+
+
+def _is_even(axis: Axis, block: int, unit: int) -> bool:
+    """Whether each block of an axis is made of whole units."""
+    return isinstance(axis.extent, int) and not axis.extent % unit and not block % unit
+
+
+def _last_whole(emitter: Emitter, stretch: Stretch, unit: int) -> Scalar:
+    """Where the last whole unit of a stretch ends."""
+    count = emitter.quotient(emitter.minus(stretch.upper, stretch.lower), unit, True)
+    return emitter.plus(stretch.lower, emitter.times(count, unit))
+
+
+class _Source:
+    """The factor with the columns as it lies, and where it goes."""
+
+    def __init__(
+        self, owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch
+    ) -> None:
+        access = owner.tiling.right.access
+        assert access is not None and access.storage is not None
+        self.owner, self.scope, self.tiling = owner, scope, owner.tiling
+        self.emitter, self.access = owner.emitter, access
+        self.columns, self.depth = columns, depth
+        self.element = access.storage.element
+        self.pointer = owner.state.pointers[access.storage.value]
+        self.memory = owner.memory[RIGHT]
+
+    def place(self, column: Scalar, term: Scalar) -> Scalar:
+        """Where an element is read."""
+        names = {self.tiling.columns.name: column, self.tiling.depth.name: term}
+        inner = self.scope.child(OUTER)
+        inner.names.update(names)
+        return self.emitter.scalar(self.access.expression, inner)
+
+    def begin(self, column: Scalar) -> Scalar:
+        """Where a column's group is stored that the first term of all would be in."""
+        emitter, tiling = self.emitter, self.tiling
+        passed = emitter.minus(column, self.columns.lower)
+        within = emitter.remainder(passed, tiling.panel, True)
+        before = emitter.minus(passed, within)
+        begin = emitter.plus(
+            emitter.times(before, emitter.scalar(self.owner.packed_depth, self.scope)),
+            emitter.times(within, tiling.group),
+        )
+        begin = emitter.minus(begin, emitter.times(self.depth.lower, tiling.panel))
+        return emitter.plus(self.scope.names[RIGHT], begin)
+
+
+def _pack_squares(
+    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch,
+    some: Stretch, terms: Stretch,
+) -> None:  # fmt: skip
+    """Some columns of a block, and some of its terms, which lie side by side."""
+    source, emitter, tiling = _Source(owner, scope, columns, depth), owner.emitter, owner.tiling
+    group, panel, element = tiling.group, tiling.panel, source.element
+    line = emitter.vector_type(element, SQUARE * group)
+    square = VectorType((SQUARE, SQUARE * group), element)
+
+    def lines(column: Scalar, _: Sequence[Value]) -> list[Value]:
+        starts = [source.place(emitter.plus(column, number), 0) for number in range(SQUARE)]
+        begin = source.begin(column)
+
+        def square_at(term: Scalar, _: Sequence[Value]) -> list[Value]:
+            rows = emitter.filled(0.0 if isinstance(element, FloatType) else 0, element, square)
+            for number, start in enumerate(starts):
+                loaded = emitter.load(
+                    source.pointer, emitter.plus(start, term), line, None, None
+                )
+                place = emitter.value(number)
+                rows = emitter.add(kernel.InsertOp, (loaded, rows, place), square)
+            together: dict[str, A.Attribute] = {"together": A.IntegerAttr(group)}
+            rows = emitter.add(kernel.TransposeOp, (rows,), square, together)
+            first = emitter.plus(begin, emitter.times(term, panel))
+            for number in range(SQUARE):
+                row = emitter.add(kernel.ExtractOp, (rows, emitter.value(number)), line)
+                target = emitter.plus(first, number * group * panel)
+                emitter.store(row, source.memory, target, None)
+            return []
+
+        emitter.for_loop(terms.lower, terms.upper, SQUARE * group, (), square_at)
+        return []
+
+    emitter.for_loop(some.lower, some.upper, SQUARE, (), lines)
+
+
+def _pack_lines(
+    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch,
+    some: Stretch, terms: Stretch,
+) -> None:  # fmt: skip
+    """Some columns of a block, which lie side by side, and some of its terms."""
+    source, emitter, tiling = _Source(owner, scope, columns, depth), owner.emitter, owner.tiling
+    group, lanes = tiling.group, owner.schedule.lanes
+    line = emitter.vector_type(source.element, lanes)
+    wide = emitter.vector_type(source.element, lanes * group)
+
+    def at(term: Scalar, _: Sequence[Value]) -> list[Value]:
+        def vectors(column: Scalar, _: Sequence[Value]) -> list[Value]:
+            loads = [
+                emitter.load(
+                    source.pointer, source.place(column, emitter.plus(term, number)), line, None,
+                    None,
+                )
+                for number in range(group)
+            ]  # fmt: skip
+            together = emitter.add(kernel.InterleaveOp, loads, wide)
+            target = emitter.plus(source.begin(column), emitter.times(term, tiling.panel))
+            emitter.store(together, source.memory, target, None)
+            return []
+
+        emitter.for_loop(some.lower, some.upper, lanes, (), vectors)
+        return []
+
+    emitter.for_loop(terms.lower, terms.upper, group, (), at)
+
+
+# -- products
+
+
+def whole_groups(
+    emitter: Emitter, tiling: Tiling, depth: Stretch, group: int
+) -> Scalar:
+    """Where the last whole group of a part of the depth ends."""
+    if _is_even(tiling.depth, tiling.schedule.block_depth, group):
+        return depth.upper
+    return _last_whole(emitter, depth, group)
+
+
+def term_masks(
+    emitter: Emitter, place: Scalar, upper: Scalar, lanes: int, group: int
+) -> tuple[Value, Value]:
+    """Which elements of the group at a place are terms below the upper one: of one column, and of a
+    vector of columns."""
+    one = emitter.lane_mask(place, upper, group)
+    type_ = emitter.vector_type(i32, lanes * group)
+    last = emitter.number(group - 1, i32, lanes * group)
+    number = emitter.add(arith.AndIOp, (emitter.iota(i32, lanes * group), last), type_)
+    left = emitter.add(arith.IndexCastOp, (emitter.value(emitter.minus(upper, place)),), i32)
+    bound = emitter.add(kernel.SplatOp, (left,), type_)
+    attributes: dict[str, A.Attribute] = {"predicate": A.StringAttr("slt")}
+    mask: Type = emitter.vector_type(one.type.element, lanes * group)  # type: ignore[attr-defined]
+    return one, emitter.add(arith.CmpIOp, (number, bound), mask, attributes)
+
+
+__all__ = ["SQUARE", "pack_groups", "term_masks", "whole_groups"]
