@@ -9,10 +9,13 @@ import pytest
 import torch
 from torch import nn
 from torch._dynamo import compiled_autograd
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from irc.frontend import backend
 from irc.frontend.fx import joined_saves
 from irc.frontend.fx.joined_saves import JoinLimits
+from irc.frontend.fx.saved_activations import JoinedParts
+from irc.frontend.importing.importer import Given, Imported
 
 
 def limit_to(monkeypatch: pytest.MonkeyPatch, limits: JoinLimits) -> None:
@@ -111,6 +114,37 @@ def test_what_is_read_at_one_time_is_in_one_array(most, monkeypatch):
         total = sum(map(torch.numel, blocks))
         assert len(blocks) == min(most, total // 1024) and total // 1024 > 3
         assert all(t.numel() <= total / len(blocks) + 512 for t in blocks)
+
+
+def test_blocks_follow_the_last_use():
+    """Not the order in which the forward makes them; a view's use is one of what it views."""
+    with FakeTensorMode() as mode:
+        graph = torch.fx.Graph()
+        taken = [graph.placeholder(name) for name in "abcdef"]
+        for node in taken:
+            node.meta["val"] = mode.from_tensor(torch.empty(256))
+        viewed = graph.call_function(torch.ops.aten.view.default, (taken[0], [16, 16]))
+        for number in (4, 2, 5, 1, 3):
+            graph.call_function(torch.ops.aten.sin.default, (taken[number],))
+        graph.call_function(torch.ops.aten.sin.default, (viewed,))
+    names = {node.name: node for node in taken}
+    limits = JoinLimits(1 << 10, 3, 1024)
+    blocks = joined_saves._blocks(taken, names, graph, limits)
+    assert ["".join(node.name for node in block) for block in blocks] == ["ce", "bf", "ad"]
+    one = joined_saves._blocks(taken, names, graph, JoinLimits(1 << 10, 3, 1 << 20))
+    assert [len(block) for block in one] == [6]
+
+
+def test_positions_are_the_callers():
+    places = {"a": (0, 0, 9), "b": (0, 0, 9), "c": (1, 0, 9), "d": (1, 0, 9), "e": (1, 0, 9)}
+    parts = JoinedParts(((1, 2), (3, 3)), arguments=places)
+    held = parts.held(Imported(None, (Given(3), 0, Given(7), Given(0)), (3, 7)))  # type: ignore[arg-type]
+    assert held.outputs == (Given(2), 0, Given(4), Given(0)) and held.absent == (2, 4)
+    results = JoinedParts(((1, 2), (3, 3)), dict.fromkeys((1, 2, 4, 5, 6), (0, 0)))
+    assert results.shifted(frozenset({0, 1, 2, 3, 4})) == {0, 3, 7}
+    entries = (0, 1, 2, Given(8), 3, 4, 5, 6)
+    held = results.held(Imported(None, entries))  # type: ignore[arg-type]
+    assert held.outputs == (0, 1, Given(8), 2, 3)
 
 
 def test_arrays_go_when_they_have_been_read(monkeypatch):
