@@ -52,7 +52,7 @@ def array(sizes: Sequence[int], element: str) -> str:
 def panels_of(target: Target, element: str, rows: int = 2) -> tuple[int, int]:
     """Columns of a panel, and the terms of a column that lie side by side in it."""
     if element == "bf16" and "amx-bf16" in target.features.sets and rows > 1:
-        return 32, 2
+        return 16, 2
     dot = grouped(bf16, target) if element == "bf16" else None
     return (48 if target.vector_bits == 512 else 16), 1 if dot is None or rows == 1 else dot.group
 
@@ -273,7 +273,7 @@ def main() -> None:
     most, read = limits(target)
     print(f"threads {options.threads}; one core: {most:.1f} GFLOP/s of f32, reads {read:.1f} GB/s")
     panel, group = panels_of(target, options.element)
-    if group > 1 and panel == 32:
+    if group > 1 and panel == 16:
         most = matrix_limit(target)
         print(f"one core: {most:.1f} GFLOP/s of {options.element} by registers of whole tiles")
     elif group > 1:

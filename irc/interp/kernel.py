@@ -340,9 +340,16 @@ def dot_rows(frame: Frame, op: kernel.DotRowsOp) -> None:
     dot = rows_of(op.left.type.element)  # type: ignore[attr-defined]
     assert dot is not None
     columns, terms = torch.arange(op.columns), torch.arange(int(frame[op.depth]))
-    lines = frame[op.left_offset] + torch.arange(op.rows)[:, None] * frame[op.left_step] + terms
-    groups = (terms // dot.group * op.columns)[:, None] + columns
+    height, width, length = dot.tile
+    rows = torch.arange(op.rows)[:, None]
+    lines = frame[op.left_offset] + rows * frame[op.left_step] + terms
+    if op.in_tiles:
+        lines = frame[op.left_offset] + rows // height * frame[op.left_step]
+        lines = lines + terms // length * (height * length) + rows % height * length
+        lines = lines + terms % length
+    groups = (terms // dot.group * width)[:, None] + columns % width
     panel = frame[op.right_offset] + groups * dot.group + (terms % dot.group)[:, None]
+    panel = panel + columns // width * width * len(terms)
     sums: Pointer = frame[op.sums]
     left, right = (
         pointer.memory[_places(op, pointer, places, None)].to(sums.memory.dtype)

@@ -425,10 +425,13 @@ class DotOp(Op):
 class DotRowsOp(Op):
     """`sums = left * right`, for `rows` of a factor and a panel of `columns` of the other (cpu).
 
-    Products of matrices where the registers hold whole tiles: row r of the left factor has its
-    terms side by side from `left[left_offset + r * left_step]` on; the right factor has those of a
-    panel in groups, as `irc.dialects.kernel.dots` says for its element: with groups of two, terms
-    2k and 2k + 1 of column n lie at `right_offset + 2 * (k * columns + n)`. `depth` terms, a
+    Products of matrices where the registers hold whole tiles, the sizes of which
+    `irc.dialects.kernel.dots` says for an element: of bf16, 16 rows by 32 terms, or these by 16
+    columns. Row r of the left factor has its terms side by side from
+    `left[left_offset + r * left_step]` on; or it is `in_tiles`: term k of row r lies at
+    `left_offset + r // 16 * left_step + k // 32 * 512 + r % 16 * 32 + k % 32`. The right factor has
+    panels of 16 columns, one after the other, with groups of terms: terms 2k and 2k + 1 of column n
+    lie at `right_offset + n // 16 * 16 * depth + 2 * (16 * k + n % 16)`. `depth` terms, a
     multiple of what a tile has, are summed up in the type of the sums, in an order of the
     machine's, with factors and sums that are too small for normal numbers taken as zero. `sums` is
     overwritten, a row of `columns` after the other.
@@ -448,6 +451,7 @@ class DotRowsOp(Op):
     depth = operand(INDEX)
     rows = attribute(A.IntegerAttr)
     columns = attribute(A.IntegerAttr)
+    in_tiles = attribute(A.BoolAttr, default=False)
 
 
 class DotLanesOp(Op):

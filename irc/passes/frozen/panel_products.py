@@ -109,14 +109,15 @@ def panel_of(product: graph.DotGeneral, target: Target) -> tuple[int, int] | str
     left: Any = product.left.type
     if all(n == 1 for k, n in enumerate(left.shape) if k not in product.left_depth):
         return panel, 1  # which is no matrix
+    if any(type_.shape[d] != 1 for d in _depth_order(product)[:-1]):
+        return panel, 1  # kernels read groups along one axis of the depth
     depth, columns = (type_.shape[d] for d in (_depth_order(product)[-1], product.columns[0]))
     rows, dot = rows_of(type_.element), grouped(type_.element, target)
     if rows is not None and set(rows.sets) <= set(target.features.sets):
         fits = panel in (rows.tile[1], 2 * rows.tile[1])
         if fits and not depth % rows.tile[2] and not columns % panel:
-            return panel, rows.group
-    # Kernels read groups along one axis of the depth.
-    return panel, 1 if dot is None or len(product.right_depth) > 1 else dot.group
+            return rows.tile[1], rows.group
+    return panel, 1 if dot is None else dot.group
 
 
 def _padded(builder: Builder, value: Value, dim: int, size: int) -> Value:
@@ -171,7 +172,7 @@ class PanelProducts(PatternPass):
     The right factor of a `graph.dot_general` whose schedule says `tile_vectors` becomes a constant
     [columns / panel][depth][panel], a panel being so many vectors: 48 columns with AVX-512, 16 with
     AVX2. Where registers of whole tiles, or vectors, multiply its elements in groups
-    (`irc.dialects.kernel.dots`), a panel is as these take it: of bf16 [columns / 32][depth / 2][32]
+    (`irc.dialects.kernel.dots`), a panel is as these take it: of bf16 [columns / 16][depth / 2][16]
     [2], or [columns / 48][depth / 2][48][2]. What the product reads are its elements in their order, and kernels pack nothing.
     `choose-contractions` measures whether that is faster than the library on its packed weights.
     A GPU reads weights as they are.

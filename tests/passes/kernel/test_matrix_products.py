@@ -24,7 +24,7 @@ TILES = attrs.evolve(
 HERE = "amx-bf16" in TargetFeatures.host().sets
 
 
-def text(rows, inner, columns, entries=MATRIX, panel=32, group=2, left="m, k", plain=False):
+def text(rows, inner, columns, entries=MATRIX, panel=16, group=2, left="m, k", plain=False):
     a = f"tensor<[{rows}, {inner}] x bf16, strides [{inner}, 1]>"
     if left == "k, m":
         a = f"tensor<[{inner}, {rows}] x bf16, strides [{rows}, 1]>"
@@ -77,15 +77,17 @@ CASES = [
     ((45, 64, 96), "point_rows = 32 : i64"),
     ((33, 32, 64), "tile_rows = 17 : i64, inner = \"columns\", point_columns = 32 : i64"),
     ((40, 96, 48), "tile_vectors = 1 : i64, block_rows = 32 : i64"),
+    ((45, 64, 96), "pack_left = true"),
+    ((71, 96, 64), "pack_left = true, tile_rows = 9 : i64, block_rows = 18 : i64"),
+    ((77, 32, 64), "pack_left = true, tile_rows = 23 : i64, point_rows = 46 : i64"),
 ]
 
 
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("sizes, entries", CASES)
 def test_values(sizes, entries, plain):
-    panel = 16 if "vectors" in entries else 32
     entries = f"{MATRIX}{', pack_right = true' * plain}{', ' * bool(entries)}{entries}"
-    program = text(*sizes, entries, panel, plain=plain)
+    program = text(*sizes, entries, plain=plain)
     module, before = formed(program), irc.parse(program)
     assert "kernel.dot_rows" in irc.print_op(module)
     a, w = arguments(before)
@@ -98,6 +100,22 @@ def test_values(sizes, entries, plain):
         PassManager.parse("bufferize,plan-memory").run(module)
         (native,) = irc.build(module)(a, w)
         torch.testing.assert_close(native.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_factors_across_are_packed():
+    program = text(40, 64, 64, f"{MATRIX}, pack_right = true", left="k, m", plain=True)
+    program = program.replace("%w[n, k]", "%w[k, n]")
+    module, before = formed(program), irc.parse(program)
+    assert irc.print_op(module).count("in_tiles = true") == 2
+    a, w = arguments(before)
+    (got,), (wanted,) = run(module, a, w, mode="real"), run(before, a, w, mode="real")
+    torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_are_packed_where_they_meet_many_columns():
+    for columns, packed in ((64, False), (256, True)):
+        printed = irc.print_op(formed(text(64, 64, columns, entries="")))
+        assert ("in_tiles = true" in printed) == packed
 
 
 def test_tiles_fit_the_blocks_that_are_there():
@@ -130,14 +148,13 @@ def test_a_target_without_them_refuses_the_kernel():
 
 REFUSED = [
     ({"group": 1}, ", pack_right = false", "is not in panels with groups of 2 terms"),
-    ({"left": "k, m"}, "", "has not its terms side by side"),
-    ({}, ", pack_left = true", "rows are read where they lie"),
-    ({}, ", pack_right = true", "the factor with the columns has not its terms side by side"),
+    ({"left": "k, m"}, ", pack_left = false", "has not its terms side by side"),
+    ({}, ", pack_right = true", "the factor with the columns is no matrix"),
     ({"plain": True}, ", pack_right = false", "is not in panels"),
-    ({}, ", block_depth = 32 : i64", "rows are read where they lie"),
+    ({}, ", block_depth = 32 : i64", "all terms are summed up at once"),
     ({}, ", tile_rows = 33 : i64", "up to 32 rows"),
     ({}, ", tile_vectors = 3 : i64", "none of 48"),
-    ({"panel": 16}, ", tile_vectors = 2 : i64, pack_right = false", "is not in panels"),
+    ({"panel": 32}, ", tile_vectors = 2 : i64, pack_right = false", "is not in panels"),
 ]
 
 

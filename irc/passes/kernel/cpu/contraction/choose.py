@@ -16,7 +16,7 @@ from irc.ir.core import Operation
 from irc.ir.symbols import Dim, coefficient
 from irc.ir.types import element_bytes
 from irc.passes.kernel.cpu.contraction.ahead import copies_ahead, parts_of, tiles_of
-from irc.passes.kernel.cpu.contraction.matrices import dot_of_factors, misfit
+from irc.passes.kernel.cpu.contraction.matrices import dot_of_factors, misfit, reads_terms
 from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.contraction.tiling import (
     TiledFactor,
@@ -344,7 +344,7 @@ class _TileChooser:
         dot = dot_of_factors(left, right)
         if dot is None or not set(dot.sets) <= set(self.target.features.sets):
             return False
-        if own.has("pack_left") or own.has("block_depth"):
+        if own.has("block_depth"):
             return False
         if (own.has("pack_right") and own.pack_right != packed) or (
             packed and estimate(self.rows.extent) < self.target.features.matrix_rows
@@ -353,7 +353,16 @@ class _TileChooser:
         panel = self._panel(own, dot)
         if own.has("point_columns") and own.point_columns % panel:
             return False
-        return not misfit(left, right, self.row_run, self.columns, self.depth_run, panel, packed)
+        right.packed, left.packed = packed, self._packs_rows(own)
+        return not misfit(left, right, self.row_run, self.columns, self.depth_run, panel)
+
+    def _packs_rows(self, own: CpuSchedule) -> bool:
+        """Whether rows are packed for registers that hold whole tiles: they must be, or meet many
+        columns."""
+        if own.has("pack_left"):
+            return own.pack_left
+        far = not reads_terms(self._sides(own)[0], self.row_run, self.depth_run)
+        return far or estimate(self.columns.extent) >= self.target.features.matrix_columns
 
     def _dividing(self, own: CpuSchedule, most: int) -> int:
         """The most rows of a tile up to so many that blocks which are there consist of."""
@@ -372,7 +381,7 @@ class _TileChooser:
         fill(tile_vectors=self._panel(own, dot) // own.lanes)
         fill(tile_rows=self._dividing(own, min(2 * dot.tile[0], max(rows, 1))))
         fill(pack_right=not self._multiplies(own, False))
-        fill(pack_left=False, block_depth=0, inner="rows", pack_ahead=0)
+        fill(pack_left=self._packs_rows(own), block_depth=0, inner="rows", pack_ahead=0)
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
         room = self.target.processor.core_bytes // (2 * max(estimate(depth.extent), 1))
@@ -432,7 +441,8 @@ class _TileChooser:
     def _together(self, own: CpuSchedule) -> int:
         """As many columns as are packed together and stay in the caches until they are used; 0:
         all."""
-        if not own.pack_right or own.pack_left or own.pack_ahead:
+        packs_rows = own.pack_left and own.products != "matrix"
+        if not own.pack_right or packs_rows or own.pack_ahead:
             return 0
         depth = max(own.block_depth or estimate(self.depth_run.axis.extent), 1)
         panel = own.tile_vectors * own.lanes

@@ -98,13 +98,13 @@ class _Source:
         """Where a column's group is stored that the first term of all would be in."""
         emitter, tiling = self.emitter, self.tiling
         passed = emitter.minus(column, self.columns.lower)
-        within = emitter.remainder(passed, tiling.panel, True)
+        within = emitter.remainder(passed, tiling.packed_panel, True)
         before = emitter.minus(passed, within)
         begin = emitter.plus(
             emitter.times(before, emitter.scalar(self.owner.packed_depth, self.scope)),
             emitter.times(within, tiling.group),
         )
-        begin = emitter.minus(begin, emitter.times(self.depth.lower, tiling.panel))
+        begin = emitter.minus(begin, emitter.times(self.depth.lower, tiling.packed_panel))
         return emitter.plus(self.scope.names[RIGHT], begin)
 
 
@@ -114,7 +114,7 @@ def _pack_squares(
 ) -> None:  # fmt: skip
     """Some columns of a block, and some of its terms, which lie side by side."""
     source, emitter, tiling = _Source(owner, scope, columns, depth), owner.emitter, owner.tiling
-    group, panel, element = tiling.group, tiling.panel, source.element
+    group, panel, element = tiling.group, tiling.packed_panel, source.element
     line = emitter.vector_type(element, SQUARE * group)
     square = VectorType((SQUARE, SQUARE * group), element)
 
@@ -165,7 +165,7 @@ def _pack_lines(
                 for number in range(group)
             ]  # fmt: skip
             together = emitter.add(kernel.InterleaveOp, loads, wide)
-            target = emitter.plus(source.begin(column), emitter.times(term, tiling.panel))
+            target = emitter.plus(source.begin(column), emitter.times(term, tiling.packed_panel))
             emitter.store(together, source.memory, target, None)
             return []
 

@@ -18,7 +18,7 @@ from irc.ir.symbols import Dim, Range, ceildiv, dim_product, known_positive, max
 from irc.ir.types import TensorType, contiguous_strides
 from irc.passes.kernel.cpu.contraction.ahead import check_ahead, pack_panel
 from irc.passes.kernel.cpu.contraction.groups import pack_groups
-from irc.passes.kernel.cpu.contraction.matrices import check_matrix
+from irc.passes.kernel.cpu.contraction.matrices import check_matrix, pack_tiles, whole_tiles
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, pack_left, pack_right
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tile import TileWriter
@@ -107,6 +107,8 @@ class _ContractionKernel:
             self.left_row = (-(-depth // own.skew) + 1) * own.skew
             rows = own.block_rows or own.point_rows or tiling.rows.extent
             sizes[LEFT] = rows * self.left_row
+            if own.products == "matrix":
+                sizes[LEFT] = ceildiv(rows, own.tile_rows) * whole_tiles(tiling)
         if tiling.right.packed:
             sizes[RIGHT] = (2 * tiling.panel if own.pack_ahead else padded) * self.packed_depth
         if self.in_parts:
@@ -235,7 +237,7 @@ class _ContractionKernel:
             if own.block_rows:
                 part.upper = emitter.least(emitter.plus(first, own.block_rows), rows.upper)
             if tiling.left.packed:
-                pack_left(self, inner, part, depth)
+                (pack_tiles if own.products == "matrix" else pack_left)(self, inner, part, depth)
             self.tiles.over(inner, part, columns, depth)
             return []
 

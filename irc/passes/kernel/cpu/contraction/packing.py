@@ -39,7 +39,8 @@ def pack_right(
 ) -> None:  # fmt: skip
     """Evaluate the factor with the columns over a block, or some columns and terms of it."""
     tiling, emitter = owner.tiling, owner.emitter
-    inner, panel, rows, group = scope.child(OUTER), tiling.panel, owner.packed_depth, tiling.group
+    inner, panel, group = scope.child(OUTER), tiling.packed_panel, tiling.group
+    rows = owner.packed_depth
     before = emitter.plus(
         emitter.times(columns.lower, emitter.scalar(rows, scope)),
         emitter.times(depth.lower, panel),
@@ -63,14 +64,22 @@ def pack_left(
     """Evaluate the factor with the rows over a block."""
     tiling, emitter, width = owner.tiling, owner.emitter, owner.left_row
     assert isinstance(width, int)
-    inner = scope.child(OUTER)
     before = emitter.plus(emitter.times(rows.lower, width), depth.lower)
-    inner.names[_BEGIN] = emitter.minus(inner.names[LEFT], before)
-    place = number_in(tiling.depth_run)
-    target = number_in(tiling.row_run) * width + place + symbol(_BEGIN)
-    _PackedFactor(owner, LEFT, tiling.left, tiling.row_run, tiling.depth_run, target).run(
-        inner, rows, depth
-    )
+    target = number_in(tiling.row_run) * width + number_in(tiling.depth_run)
+    pack_rows(owner, scope, rows, depth, before, target)
+
+
+def pack_rows(
+    owner: _ContractionKernel, scope: VectorScope, rows: Stretch, depth: Stretch, before: Scalar,
+    target: Dim,
+) -> None:  # fmt: skip
+    """Evaluate the factor with the rows over a block, into memory of which `before` elements are
+    left out."""
+    tiling, inner = owner.tiling, scope.child(OUTER)
+    inner.names[_BEGIN] = owner.emitter.minus(inner.names[LEFT], before)
+    _PackedFactor(
+        owner, LEFT, tiling.left, tiling.row_run, tiling.depth_run, target + symbol(_BEGIN)
+    ).run(inner, rows, depth)
 
 
 def number_in(run: AxisRun) -> Dim:

@@ -225,6 +225,13 @@ class Tiling:
         """The columns of a tile."""
         return self.schedule.tile_vectors * self.schedule.lanes
 
+    @property
+    def packed_panel(self) -> int:
+        """The columns of a panel of the packed factor: those of a tile, or of one of the registers
+        that hold a tile."""
+        dot = rows_of(self.left.side.narrow.type) if self.schedule.products == "matrix" else None
+        return self.panel if dot is None else dot.tile[1]
+
 
 def move_along(plan: CpuPlan, rows: AxisRun) -> None:
     """Write the places of what is stored, and of what is read where the sums are, along a run of
