@@ -2,7 +2,7 @@
 float64.
 
     python -m tests.fuzz.contractions --count 5000 [--first 0] [--on avx2] [--seconds 60]
-                                      [--kind products|convolutions]
+                                      [--kind products|convolutions|integers]
 
 Every one is a kernel of irc's own, with the cost model's schedule; on a CPU some products have a
 frozen weight. `--on`: cpu, avx2 (what of it an older one has), cuda, or triton: kernels of a GPU
@@ -64,13 +64,15 @@ EPILOGUES: dict[str, Function] = {
 
 @attrs.frozen
 class RandomProduct:
-    """A function of tensors, and these. frozen: the second one is a weight of a frozen program."""
+    """A function of tensors, and these. frozen: the second one is a weight of a frozen program.
+    exact: results are eager mode's, bit for bit."""
 
     function: Function
     args: tuple[torch.Tensor, ...]
     dynamic: bool
     frozen: bool
     label: str
+    exact: bool = False
 
 
 class Weighted(torch.nn.Module):
@@ -195,10 +197,51 @@ def random_convolution(seed: int, most: int = SIZES[-1]) -> RandomProduct:
     return RandomProduct(function, args, False, False, label)
 
 
+INTEGERS = (torch.int8, torch.int8, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
+WHOLE: dict[str, Function] = {
+    "nothing": lambda z, _: z,
+    "relu": lambda z, _: z.relu(),
+    "scaled": lambda z, _: z.float() * 0.0078125,
+    "added": lambda z, rest: z + rest,
+    "narrow": lambda z, _: (z >> 3).to(torch.int8),
+}
+
+
+def random_integers(seed: int, most: int = SIZES[-1]) -> RandomProduct:
+    """The program of a seed: integers of any value, in their type's sums or wider ones."""
+    rng = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    usual = [size for size in SIZES if size <= most]
+    m, k, n = (rng.choice(usual if rng.random() < 0.95 else (*usual, 300)) for _ in range(3))
+    dtype, way = rng.choice(INTEGERS), rng.choice(("product", "wide", "wide", "int_mm"))
+    way = way if dtype == torch.int8 or way != "int_mm" else "product"
+    behind, batch = rng.choice(list(WHOLE)), list(rng.choice(BATCHES)) if way != "int_mm" else []
+
+    def whole(*shape: int) -> torch.Tensor:
+        # Of the widest types so many bits that sums have their own, and floats of them too.
+        bits = min(torch.iinfo(dtype).bits, 14)
+        low = 0 if dtype == torch.uint8 else -(1 << (bits - 1))
+        values = torch.randint(low, low + (1 << bits), shape, generator=generator)
+        lowest = torch.rand(shape, generator=generator) < 0.1
+        return torch.where(lowest, low, values).to(dtype)
+
+    def function(left: Any, right: Any, rest: Any) -> Any:
+        if way == "wide":
+            left, right = left.int(), right.int()
+        z = torch._int_mm(left, right) if way == "int_mm" else left @ right
+        return (WHOLE[behind](z, rest.to(z.dtype)),)
+
+    args = (restrided(rng, whole(*batch, m, k)), restrided(rng, whole(*batch, k, n)), whole(n))
+    frozen = rng.random() < 0.2
+    label = f"{dtype} {batch} {m}x{k}x{n} {way} {behind}{' frozen' * frozen}"
+    return RandomProduct(function, args, False, frozen, label, True)
+
+
 def difference(program: RandomProduct, place: str = "cpu") -> str:
     """What is wrong with irc's results; "" for nothing. Raises what compiling raises."""
     args, run = program.args, program.function
-    exact, usual = program.function(*(a.double() for a in args)), program.function(*args)
+    usual = program.function(*args)
+    exact = usual if program.exact else program.function(*(a.double() for a in args))
     options = {**OWN, **PLACES[place]}
     context = interpreted() if place == "triton" else contextlib.nullcontext()
     if place == "cuda":
@@ -212,6 +255,10 @@ def difference(program: RandomProduct, place: str = "cpu") -> str:
     for mine, wanted, eager in zip(results, exact, usual, strict=True):
         if (mine.dtype, mine.shape) != (eager.dtype, eager.shape):
             return f"{mine.dtype} {mine.shape}, not {eager.dtype} {eager.shape}"
+        if program.exact:
+            if not torch.equal(mine, eager):
+                return f"{(mine != eager).sum().item()} elements differ"
+            continue
         if not torch.equal(mine.isnan(), wanted.isnan()):
             return "other elements are NaN"
         error, least = (distance(each, wanted) for each in (mine, eager))
@@ -226,12 +273,20 @@ def distance(values: torch.Tensor, wanted: torch.Tensor) -> float:
     return apart.max().item() if apart.numel() else 0.0
 
 
+#: What makes the programs of a kind.
+KINDS: dict[str, Callable[[int, int], RandomProduct]] = {
+    "products": lambda *how: random_product(*how),
+    "convolutions": lambda *how: random_convolution(*how),
+    "integers": lambda *how: random_integers(*how),
+}
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run the seeds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--kind", choices=["products", "convolutions"], default="products")
+    parser.add_argument("--kind", choices=list(KINDS), default="products")
     parser.add_argument("--on", choices=PLACES, default="cpu")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     chosen = parser.parse_args(words)
@@ -240,8 +295,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for seed in range(chosen.first, chosen.first + chosen.count):
         if time.monotonic() > end:
             break
-        make = random_convolution if chosen.kind == "convolutions" else random_product
-        program = make(seed, 65 if chosen.on == "triton" else SIZES[-1])
+        program = KINDS[chosen.kind](seed, 65 if chosen.on == "triton" else SIZES[-1])
         count += 1
         try:
             wrong = difference(program, chosen.on)

@@ -20,6 +20,12 @@ def test_random_convolutions_are_those_of_eager_mode(seed):
     assert contractions.difference(program) == "", program.label
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_random_products_of_integers_are_those_of_eager_mode(seed):
+    program = contractions.random_integers(seed)
+    assert contractions.difference(program) == "", program.label
+
+
 def test_a_wrong_product_is_found(monkeypatch, capsys):
     wrong = contractions.RandomProduct(lambda a: (a @ a,), (torch.eye(4),), False, False, "wrong")
     monkeypatch.setattr(contractions, "random_product", lambda *_: wrong)

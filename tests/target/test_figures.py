@@ -168,6 +168,13 @@ TEXTS = {
         "-> reduce(sum, f32) { %a = loop.read %x[i0, i2] : bf16 %b = loop.read %w[i1, i2] : bf16 "
         "%c = arith.extf %a : bf16 to f32 %d = arith.extf %b : bf16 to f32 "
         "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[16, 512]", "%y: f32[16, 512]"),
+    "a product of panels": (
+        "%x: bf16[64, 64], %w: bf16[32, 32, 16, 2]",
+        "%y = loop.compute par(i0: 64, i1: 512) red(i2: 64) -> reduce(sum, f32) { "
+        "%a = loop.read %x[i0, i2] : bf16 "
+        "%b = loop.read %w[floordiv(i1, 16), floordiv(i2, 2), mod(i1, 16), mod(i2, 2)] : bf16 "
+        "%c = arith.extf %a : bf16 to f32 %d = arith.extf %b : bf16 to f32 "
+        "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[64, 512]", "%y: f32[64, 512]"),
     "lines": (LINES.format(512, 3072), LINE.format(512, 3072), "%y: f32[512, 3072]"),
     "lines with little to spare": (
         LINES.format(512, 1100), LINE.format(512, 1100), "%y: f32[512, 1100]"),
@@ -216,6 +223,7 @@ CPU = {
     "aliasing_bytes": ("65536", "a deep product"),
     "unpacked_rows": ("1", "a product of what lies along it"),
     "matrix_rows": ("17", "a product of bf16"),
+    "matrix_columns": ("1024", "a product of panels"),
     "matrix_panels": ("2", "a product of bf16"),
     "fetched_panels": ("4", "a product of its sine"),
     "ahead_terms": ("4", "a product of many rows"),
@@ -320,8 +328,9 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "part_depth"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
-SWITCHED["matrix_rows"] = SWITCHED["matrix_panels"] = "avx512, sets = [{}]".format(", ".join(
-    f'"{name}"' for name in (*TargetFeatures.avx512().sets, "amx-bf16", "amx-tile")))  # fmt: skip
+SWITCHED |= dict.fromkeys(
+    ("matrix_rows", "matrix_panels", "matrix_columns"), "avx512, sets = [{}]".format(", ".join(
+        f'"{name}"' for name in (*TargetFeatures.avx512().sets, "amx-bf16", "amx-tile"))))
 SWITCHED["pairs_time"] = SWITCHED["matrix_rows"].replace(
     ', "amx-bf16", "amx-tile"', ', "avx512bf16"')
 SWITCHED["early_points"] = "sm_90, early_bytes = 0"

@@ -107,13 +107,14 @@ class MatrixFactors:
 
 _FACTORS = {
     "mm": MatrixFactors("self", "mat2"),
+    "_int_mm": MatrixFactors("self", "mat2"),
     "addmm": MatrixFactors("mat1", "mat2", "self"),
     "bmm": MatrixFactors("self", "mat2", batched=True),
     "baddbmm": MatrixFactors("batch1", "batch2", "self", batched=True),
 }
 #: The overloads that make their result, and those of two matrices, without and with a bias.
 MATRIX_PRODUCTS = frozenset(f"aten.{name}.default" for name in _FACTORS)
-LINEARS = tuple(f"aten.{name}.default" for name, what in _FACTORS.items() if not what.batched)
+LINEARS = ("aten.mm.default", "aten.addmm.default")
 
 
 def factors_of(callee: str) -> MatrixFactors:

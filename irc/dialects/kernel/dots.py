@@ -77,6 +77,11 @@ class LaneDot:
     sets: tuple[str, ...]
     instruction: str
 
+    @property
+    def offset(self) -> int:
+        """What makes signed left factors unsigned, where it takes these alone."""
+        return 1 << (self.element.width - 1) if self.unsigned_left else 0  # type: ignore[attr-defined]
+
 
 #: Of an element and an architecture, what is better first.
 LANE_DOTS = (

@@ -227,6 +227,10 @@ CPU: Mapping[str, Key] = {
         "with tiles: terms of a sum that each lane multiplies and adds up together "
         "(`kernel.dot_lanes`), so that factors keep their elements and what is packed has them "
         "side by side; 1: one, in the type of the sums", powers(1, 4)),
+    "offset": Key(
+        "with a group of integers: what is added to the factor that has the rows, where vectors "
+        "take that without a sign, and what that adds to sums is taken off again; 0: nothing",
+        lambda v: _number(v, lambda n: n in (0, 128), "0 or 128")),
     "tile_columns": Key(
         "with products along the depth: columns whose sums are computed together", numbers(1, 16)),
     "terms": Key(

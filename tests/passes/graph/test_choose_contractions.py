@@ -332,7 +332,7 @@ def test_a_frozen_weight_is_laid_out_as_registers_of_whole_tiles_take_it():
     """Of bf16, where the target has AMX; one of another number of columns is in plain panels."""
     cpu = TargetFeatures.avx512()
     cpu = attrs.evolve(cpu, sets=(*cpu.sets, "amx-bf16", "amx-tile"))
-    laid_out = (96, 32, (3, 32, 32, 2)), (100, 32, (4, 64, 32)), (96, 1, (3, 64, 32))
+    laid_out = (96, 32, (6, 32, 16, 2)), (100, 32, (4, 64, 32)), (96, 1, (3, 64, 32))
     for columns, rows, shape in laid_out:
         judge = Judge(panels_for(Target(cpu), bf16), "onednn")
         module = frozen_problem(judge, Target(cpu), torch.bfloat16, columns, rows)

@@ -249,3 +249,101 @@ def test_as_eager_rounds():
 def test_the_figure_is_in_the_record():
     context = PassContext(target=Target.named("#irc.target<avx512, pairs_time = 2.0>"))
     assert context.target.processor.pairs_time == 2.0
+
+
+# -- integers
+
+FOURS = Target(attrs.evolve(AVX512, sets=(*AVX512.sets, "avx512vnni")))
+VNNI = "avx512vnni" in TargetFeatures.host().sets and TargetFeatures.host().vector_bits == 512
+SIGNED = Target(attrs.evolve(TargetFeatures.avx2(), sets=(*TargetFeatures.avx2().sets,
+                                                          "avxvnniint8")))  # fmt: skip
+ARM_FOURS = Target(attrs.evolve(ARM, sets=(*ARM.sets, "dotprod")))
+
+
+def integers(rows, inner, columns, entries="", right="n, k", element="i8"):
+    """A product of integers that are widened."""
+    text = product(rows, inner, columns, entries, right=right, element=element, panel=32, group=4)
+    text = text.replace("f32", "i32").replace("arith.extf", "arith.extsi")
+    return text.replace("arith.mulf", "arith.muli")
+
+
+def extremes(module):
+    torch.manual_seed(0)
+    found = []
+    for value in module.lookup("main").block.arguments:
+        bits = value.type.element.width
+        dtype = {8: torch.int8, 16: torch.int16, 32: torch.int32}[bits]
+        low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+        made = torch.randint(low, high, value.type.shape).to(dtype)
+        made.view(-1)[:7] = low
+        found.append(made)
+    return found
+
+
+def check_integers(text, target, groups=True):
+    before, module = irc.parse(text), formed(text, target)
+    assert ("kernel.dot_lanes" in irc.print_op(module)) == groups
+    given = extremes(before)
+    (wanted,), (got,) = run(before, *given), run(module, *given)
+    assert torch.equal(got, wanted)
+    if VNNI and target.features.vector_bits == 512:
+        (native,) = built(module)(*given)
+        assert torch.equal(native, wanted)
+
+
+@pytest.mark.parametrize("right", LAYOUTS)
+@pytest.mark.parametrize("sizes", [(9, 32, 48), (7, 33, 50), (2, 17, 31), (21, 130, 65)])
+def test_integers_are_exact(sizes, right):
+    entries = "group = 4 : i64, offset = 128 : i64, tile_rows = 4 : i64, tile_vectors = 2 : i64"
+    check_integers(integers(*sizes, entries + ", pack_right = true" * (right != "panels"), right),
+                   FOURS)  # fmt: skip
+
+
+@pytest.mark.parametrize("entries", [
+    "", "pack_left = true, block_depth = 16 : i64", 'products = "depth"',
+    "point_rows = 8 : i64, tile_rows = 4 : i64, point_columns = 64 : i64, tile_vectors = 2 : i64",
+])  # fmt: skip
+@pytest.mark.parametrize("inner", [5, 64, 67])
+def test_schedules_of_integers(entries, inner):
+    check_integers(integers(11, inner, 77, "group = 4 : i64" + ", " * bool(entries) + entries),
+                   FOURS)  # fmt: skip
+
+
+@pytest.mark.parametrize("element", ["i16", "i32"])
+@pytest.mark.parametrize("right", ["n, k", "k, n"])
+def test_other_integers_are_multiplied_one_by_one(element, right):
+    text = integers(9, 41, 50, "tile_rows = 4 : i64, block_depth = 16 : i64", right, element)
+    text = text.replace(": i32 to i32", ": i32 to i64") if element == "i32" else text
+    if element == "i32":
+        text = text.replace("muli %p1, %q1 : i32", "muli %p1, %q1 : i64")
+        text = text.replace("reduce(sum, i32)", "reduce(sum, i64)")
+        shape = text[text.index("-> tensor") + 3 : text.index(" attributes")]
+        text = text.replace(shape, shape.replace("i32", "i64"))
+    check_integers(text, FOURS, groups=False)
+
+
+@pytest.mark.parametrize("target, instruction", [
+    (FOURS, "vpdpbusd"), (SIGNED, "vpdpbssd"), (ARM_FOURS, "sdot"),
+])  # fmt: skip
+def test_each_target_takes_integers_as_it_can(target, instruction):
+    text = integers(40, 64, 96)
+    entries = scheduled(text, target)
+    assert entries["group"].value == 4
+    assert entries["offset"].value == (128 if instruction == "vpdpbusd" else 0)
+    check_integers(text, target)
+    kernels = [op for op in formed(text, target).walk() if isinstance(op, KernelFuncOp)]
+    assert instruction in emit_text(kernels, target.features, "asm")
+
+
+@pytest.mark.parametrize("entries, reason", [
+    ("group = 2 : i64", "no cpu multiplies i8 and i8 in groups of 2"),
+])  # fmt: skip
+def test_integers_that_do_not_fit_are_refused(entries, reason):
+    with pytest.raises(irc.InvalidIR, match=reason):
+        formed(integers(40, 64, 96, entries + ", pack_right = true"), FOURS)
+
+
+def test_an_offset_that_no_vectors_take_is_refused():
+    entries = "group = 2 : i64, offset = 128 : i64, pack_right = true"
+    with pytest.raises(irc.InvalidIR, match="no cpu multiplies bf16 with an offset of 128"):
+        formed(product(40, 64, 96, entries))

@@ -141,6 +141,15 @@ PAIRS = PRODUCT.replace("%p = arith.mulf %v, %w : f32", """%c = arith.truncf %v 
     %a = arith.extf %c : bf16 to f32
     %b = arith.extf %d : bf16 to f32
     %p = arith.mulf %a, %b : f32""")
+FOURS = PRODUCT.replace("%p = arith.mulf %v, %w : f32", """%f = arith.constant 50.0 : f32
+    %g = arith.mulf %v, %f : f32
+    %h = arith.mulf %w, %f : f32
+    %c = arith.fptosi %g : f32 to i8
+    %d = arith.fptosi %h : f32 to i8
+    %a = arith.extsi %c : i8 to i32
+    %b = arith.extsi %d : i8 to i32
+    %p = arith.muli %a, %b : i32""").replace("sum, f32", "sum, i32").replace(
+    "tensor<[9, 18] x f32", "tensor<[9, 18] x i32")
 UNPACKED = PLAIN_PRODUCT.replace("0, 18*k + j", "0, 24*j + k")
 OTHER_WAY = {"vector_axis": "i", "pack_left": True, "pack_right": True}
 WINDOWS = program(
@@ -208,6 +217,7 @@ CASES = {
     "pack_ahead": (UNPACKED, 1, 3, {"products": "lanes", "pack_right": True}),
     "products": (UNPACKED, "lanes", "columns", {"pack_right": True}),
     "group": (PAIRS, 2, 3, {"pack_left": True, "pack_right": True}),
+    "offset": (FOURS, 128, 3, {"group": 4, "pack_left": True, "pack_right": True}),
     "tile_columns": (UNPACKED, 2, 0),
     "terms": (PRODUCT, 4, 0),
     "in_turn": (PRODUCT, True, 1),

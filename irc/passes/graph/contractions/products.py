@@ -28,9 +28,9 @@ def product_form(call: graph.CallAten) -> Form | str:
     arguments, names = aten.arguments_of(call), factors_of(call.callee)
     left, right = arguments[names.left], arguments[names.right]
     element = left.type.element
-    if right.type.element is not element or result_type(call).element is not element:
+    wide, sums_type = accumulator_of(element), result_type(call).element
+    if right.type.element is not element or sums_type not in (element, wide):
         return "its factors and its result are of several types"
-    wide = accumulator_of(element)
     if wide is None:
         return f"there are no products of {element}"
 
@@ -48,7 +48,7 @@ def product_form(call: graph.CallAten) -> Form | str:
                 added = scaled(builder, added, arguments["beta"])
                 added = spread(builder, added, sums.type.shape)  # type: ignore[attr-defined]
                 sums = builder.value(graph.Add, sums, added)
-        return cast(builder, sums, element)
+        return cast(builder, sums, sums_type)
 
     return form
 
@@ -60,7 +60,9 @@ def accumulator_of(element: Type) -> Type | None:
         if element.width < 16:
             return None
         return f32 if element.width < 32 else element
-    return element if isinstance(element, IntegerType) and element is not i1 else None
+    if not isinstance(element, IntegerType) or element is i1:
+        return None
+    return element if element.width >= 32 else IntegerType(32)  # low bits are those of narrow sums
 
 
 def result_type(call: graph.CallAten) -> TensorType:

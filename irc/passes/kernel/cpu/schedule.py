@@ -54,6 +54,7 @@ class CpuSchedule:
     pack_ahead: int
     products: str
     group: int
+    offset: int
     tile_columns: int
     terms: int
     in_turn: bool

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from irc.dialects import kernel, math
+from irc.dialects import kernel
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Value
@@ -62,10 +62,9 @@ def fill_room(tile: SumTile, room: Value, column: Scalar, masks: Masks) -> None:
 
 def _sums(tile: SumTile, rows: Lines, columns: Lines) -> list[list[Value]]:
     """A vector of partial sums for each row and column."""
-    emitter, element, lanes = tile.emitter, tile.tiling.element, tile.tiling.schedule.lanes
-    vector, factor = emitter.vector_type(element, lanes), tile.tiling.factor_element
-    width, several = len(columns.places), lanes * tile.tiling.group
-    dot = math.FmaOp if tile.tiling.group == 1 else kernel.DotLanesOp
+    emitter, arithmetic = tile.emitter, tile.tiles.arithmetic
+    factor, several, width = tile.tiling.factor_element, arithmetic.several, len(columns.places)
+    own = len(rows.places) * width
 
     def terms(
         carried: Sequence[Value], at: Scalar, mask: Value | None
@@ -75,16 +74,18 @@ def _sums(tile: SumTile, rows: Lines, columns: Lines) -> list[list[Value]]:
             type_ = emitter.vector_type(lines.element, several)
             return emitter.convert(emitter.load(lines.pointer, place, type_, mask, None), factor)
 
-        sums, firsts = list(carried), [line(rows, r) for r in range(len(rows.places))]
+        sums, seconds = list(carried[:own]), []
+        firsts = [arithmetic.unsigned(line(rows, r)) for r in range(len(rows.places))]
         for c in range(width):
             second = line(columns, c)
+            seconds.append(second)
             for r, first in enumerate(firsts):
                 at_sum = r * width + c
-                sums[at_sum] = emitter.add(dot, (first, second, sums[at_sum]), vector)
-        return sums
+                sums[at_sum] = arithmetic.add_product(first, second, sums[at_sum])
+        return sums + arithmetic.add_beside(seconds, carried[own:])
 
     lower, upper = tile.depth.lower, tile.depth.upper
-    sums = [emitter.number(0.0, element, lanes)] * (len(rows.places) * width)
+    sums = [*arithmetic.initial(own), *arithmetic.beside(width)]
     count = emitter.quotient(emitter.minus(upper, lower), several, True)
     middle = emitter.plus(lower, emitter.times(count, several))
     sums = emitter.for_loop(lower, middle, several, sums, lambda k, c: terms(c, k, None))
@@ -92,6 +93,7 @@ def _sums(tile: SumTile, rows: Lines, columns: Lines) -> list[list[Value]]:
         innermost.attributes["unroll"] = A.IntegerAttr(tile.tiling.schedule.terms)
     if not isinstance(middle, int) or middle != upper:
         sums = terms(sums, middle, emitter.lane_mask(middle, upper, several))
+    sums = arithmetic.without(sums[:own], sums[own:])
     return [sums[k : k + width] for k in range(0, len(sums), width)]
 
 
@@ -104,7 +106,7 @@ def _added_up(tile: SumTile, sums: list[list[Value]]) -> list[list[Value]]:
     totals: list[Value] = []
     for begin in range(0, len(flat), lanes):
         part = flat[begin : begin + lanes]
-        rows = emitter.filled(0.0, element, square)
+        rows = emitter.filled(tile.tiles.arithmetic.zero, element, square)
         for number, value in enumerate(part):
             place = emitter.value(number)
             rows = emitter.add(kernel.InsertOp, (value, rows, place), square)

@@ -40,7 +40,7 @@ from irc.target import Target
 TILES = frozenset((
     "tile_rows", "tile_vectors", "row_axis", "outer_rows", "depth_order", "point_rows",
     "point_columns", "block_rows", "block_depth", "inner", "pack_left", "pack_right", "pack_ahead",
-    "products", "group", "tile_columns", "terms", "in_turn", "skew",
+    "products", "group", "offset", "tile_columns", "terms", "in_turn", "skew",
 ))
 """The keys that contractions in tiles alone have."""
 
@@ -193,11 +193,12 @@ def _depth_order(products: TiledPlan, sides: tuple[Side, Side]) -> list[str]:
 
 def best_tile(
     target: Target, lanes: int, rows: int, columns: int, rows_of: Iterable[int],
-    vectors_of: Iterable[int],
+    vectors_of: Iterable[int], beside: int = 0,
 ) -> tuple[int, int]:  # fmt: skip
     """Rows and vectors of the tiles, of those allowed, that cover so many rows and columns soonest
     without more sums than there are registers for. Of those that are about as soon, the ones that
-    leave the least other tiles at the ends: each of them is code of its own."""
+    leave the least other tiles at the ends: each of them is code of its own. beside: rows of sums
+    for something else."""
     features = target.features
     registers = 32 if features.has_avx512 or not features.is_x86 else 16
     each_sum, each_row, each_vector = features.tile_times
@@ -217,7 +218,7 @@ def best_tile(
         return (1 + (rows % tile[0] > 0)) * (1 + (columns % (tile[1] * lanes) > 0))
 
     every = [(r, v) for v in vectors_of for r in rows_of]
-    fitting = [(r, v) for r, v in every if (r + 1) * v < registers]
+    fitting = [(r, v) for r, v in every if (r + 1 + beside) * v < registers]
     times = {tile: total(tile) for tile in fitting or every}
     enough = (1 + features.tile_slack) * min(times.values())
     near = [tile for tile, time_ in times.items() if time_ <= enough]
@@ -256,13 +257,15 @@ class _TileChooser:
         heavy |= any(isinstance(op, arith.TruncFOp) for op in ops)
         fill(terms=features.unrolled_terms, in_turn=heavy, skew=features.packed_skew)
         if own.products == "matrix":
-            fill(group=1)
+            fill(group=1, offset=0)
             return self._matrix(own, fill)
         if own.products == "depth":
             fill(group=self._group(own))
+            fill(offset=self._offset(own))
             return self._along_depth(own, fill)
         fill(**dict(zip(("tile_rows", "tile_vectors"), self._tile(own), strict=True)))
         fill(group=self._group(own))
+        fill(offset=self._offset(own))
         left, right = self._sides(own)
         depth = self.depth_run.axis
         fill(
@@ -353,16 +356,14 @@ class _TileChooser:
         panel = self._panel(own, dot)
         if own.has("point_columns") and own.point_columns % panel:
             return False
-        right.packed, left.packed = packed, self._packs_rows(own)
+        right.packed, left.packed = packed, self._rows_lie_across(own)
         return not misfit(left, right, self.row_run, self.columns, self.depth_run, panel)
 
-    def _packs_rows(self, own: CpuSchedule) -> bool:
-        """Whether rows are packed for registers that hold whole tiles: they must be, or meet many
-        columns."""
+    def _rows_lie_across(self, own: CpuSchedule) -> bool:
+        """Whether rows must be packed for registers that hold whole tiles, or are meant to be."""
         if own.has("pack_left"):
             return own.pack_left
-        far = not reads_terms(self._sides(own)[0], self.row_run, self.depth_run)
-        return far or estimate(self.columns.extent) >= self.target.features.matrix_columns
+        return not reads_terms(self._sides(own)[0], self.row_run, self.depth_run)
 
     def _dividing(self, own: CpuSchedule, most: int) -> int:
         """The most rows of a tile up to so many that blocks which are there consist of."""
@@ -381,9 +382,14 @@ class _TileChooser:
         fill(tile_vectors=self._panel(own, dot) // own.lanes)
         fill(tile_rows=self._dividing(own, min(2 * dot.tile[0], max(rows, 1))))
         fill(pack_right=not self._multiplies(own, False))
-        fill(pack_left=self._packs_rows(own), block_depth=0, inner="rows", pack_ahead=0)
+        asked = own.has("pack_left")
+        fill(pack_left=self._rows_lie_across(own), block_depth=0, inner="rows", pack_ahead=0)
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
+        if not asked and not own.pack_right:
+            # Each point packs them for itself.
+            together = own.point_columns or estimate(self.columns.extent)
+            own.pack_left |= together >= self.target.features.matrix_columns
         room = self.target.processor.core_bytes // (2 * max(estimate(depth.extent), 1))
         most = max(room // own.tile_rows, 1) * own.tile_rows
         fill(block_rows=0 if most >= rows else most)
@@ -395,7 +401,7 @@ class _TileChooser:
         features, rows = self.target.features, max(estimate(self.rows.extent), 1)
         registers = 32 if features.has_avx512 or not features.is_x86 else 16
         fill(tile_columns=features.unpacked_columns, tile_vectors=1)
-        most = max((registers - 1) // own.tile_columns - 1, 1)
+        most = max((registers - 1) // own.tile_columns - 1 - (own.offset > 0), 1)
         fill(tile_rows=self._dividing(own, -(-rows // -(-rows // most))))
         fill(pack_right=False, pack_left=not self._reads_rows_along(left))
         fill(block_depth=0, inner="rows", block_rows=0, pack_ahead=0)
@@ -488,7 +494,8 @@ class _TileChooser:
         if own.has("point_columns"):
             vectors = [v for v in vectors if own.point_columns % (v * own.lanes) == 0]
         rows, columns = estimate(self.rows.extent), estimate(self.columns.extent)
-        return best_tile(self.target, own.lanes, rows, columns, lines, vectors)
+        beside = int(dot is not None and dot.offset > 0)
+        return best_tile(self.target, own.lanes, rows, columns, lines, vectors, beside)
 
     def _factor_bytes(self, own: CpuSchedule) -> int:
         """Of an element of a factor while it is multiplied."""
@@ -517,9 +524,14 @@ class _TileChooser:
         than one by one."""
         left, right = self._sides(own)
         dot = grouped(left.side.narrow.type, self.target)
-        if dot is None or dot.unsigned_left or own.lanes < 4:
+        if dot is None or own.lanes < 4:
             return None
-        return None if misses_groups(left, right, dot.group) else dot
+        return None if misses_groups(left, right, dot.group, dot.offset) else dot
+
+    def _offset(self, own: CpuSchedule) -> int:
+        """What makes the factor with the rows as the target's vectors take it."""
+        dot = self._dot(own) if own.group > 1 else None
+        return 0 if dot is None else dot.offset
 
     def _group(self, own: CpuSchedule) -> int:
         """Terms that are multiplied together: as many as the target's vectors take of the factors'

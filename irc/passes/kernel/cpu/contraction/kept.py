@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.dialects import arith, kernel
+from irc.dialects import kernel
 from irc.ir.core import Value
 from irc.ir.types import i1
 from irc.passes.kernel.cpu.emit import Scalar
@@ -53,7 +53,7 @@ class KeptSums:
 
         def total(row: int, vector: int, value: Value) -> Value:
             before = emitter.load(self.memory, self._place(row, vector), type_, mask, None)
-            return emitter.add(arith.AddFOp, (value, before), type_)
+            return self.tile.tiles.arithmetic.add(value, before)
 
         return [
             [total(row, vector, value) for vector, value in enumerate(line)]

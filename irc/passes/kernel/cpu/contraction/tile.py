@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from irc.dialects import arith, kernel, loop, math
+from irc.dialects import arith, kernel, loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Value
@@ -17,6 +17,7 @@ from irc.passes.kernel.cpu.contraction.kept import KeptSums
 from irc.passes.kernel.cpu.contraction.matrices import multiply
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT
 from irc.passes.kernel.cpu.contraction.runs import Stretch
+from irc.passes.kernel.cpu.contraction.sums import SumArithmetic
 from irc.passes.kernel.cpu.emit import Lanes, Scalar, VectorScope
 from irc.passes.kernel.cpu.nest import Nest
 from irc.passes.kernel.cpu.place import OUTER, SHARED
@@ -37,6 +38,7 @@ class TileWriter:
         empty = self.schedule
         self.sums = Nest(self.state, products.member, products.depth, None, empty).body
         self.after = [Nest(self.state, m, [], None, empty) for m in products.after]
+        self.arithmetic = SumArithmetic(self.emitter, self.tiling)
         self.vector = self.emitter.vector_type(self.tiling.element, self.schedule.lanes)
         self.in_room = self.schedule.products != "lanes"
         self.scratch = self._scratch()
@@ -193,15 +195,10 @@ class SumTile:
     # -- sums
 
     def _sums(self, column: Scalar, masks: Masks) -> list[list[Value]]:
-        emitter, vector, element = self.emitter, self.tiles.vector, self.tiling.element
-        lanes, group = self.tiles.schedule.lanes, self.tiling.group
-        zero = emitter.number(0.0, element, lanes)
-        initial = [zero] * (self.count * len(masks))
+        emitter, group, arithmetic = self.emitter, self.tiling.group, self.tiles.arithmetic
+        count, own = len(masks), self.count * len(masks)
         left, right = self._left(), self._right(column, masks)
-        wide = vector if group == 1 else emitter.vector_type(
-            self.tiling.factor_element, lanes * group
-        )  # fmt: skip
-        dot = math.FmaOp if group == 1 else kernel.DotLanesOp
+        wide = emitter.vector_type(self.tiling.factor_element, arithmetic.several)
 
         copies = self._copies_ahead(column, masks)
         fetch = None if copies else self._fetch_ahead(column)
@@ -213,19 +210,21 @@ class SumTile:
             if fetch is not None and one is None:
                 fetch(place)
             factors = right(place, every)
-            sums = list(carried)
+            sums = list(carried[:own])
             ones = left(place, one)
             for r in range(self.count):
                 splat = emitter.add(kernel.SplatOp, (ones(r),), wide)
+                splat = arithmetic.unsigned(splat)
                 for v, factor in enumerate(factors, r * len(factors)):
-                    sums[v] = emitter.add(dot, (splat, factor, sums[v]), vector)
-            return sums
+                    sums[v] = arithmetic.add_product(splat, factor, sums[v])
+            return sums + arithmetic.add_beside(factors, carried[own:])
 
         begin, upper = self.depth.lower, self.depth.upper
         middle = upper if group == 1 else whole_groups(emitter, self.tiling, self.depth, group)
+        sums = [*arithmetic.initial(own), *arithmetic.beside(count)]
         if copies is not None:
-            begin, initial = self._with_copies(copies, at, initial)
-        sums = emitter.for_loop(begin, middle, group, initial, at)
+            begin, sums = self._with_copies(copies, at, sums)
+        sums = emitter.for_loop(begin, middle, group, sums, at)
         innermost = emitter.block.last
         if isinstance(innermost, kernel.ForOp):
             innermost.attributes["unroll"] = A.IntegerAttr(self.tiling.schedule.terms)
@@ -233,10 +232,11 @@ class SumTile:
             sums = emitter.for_loop(
                 middle, upper, group, sums,
                 lambda place, carried: at(
-                    place, carried, *term_masks(emitter, place, upper, lanes, group)
+                    place, carried,
+                    *term_masks(emitter, place, upper, arithmetic.lanes, group),
                 ),
             )  # fmt: skip
-        count = len(masks)
+        sums = arithmetic.without(sums[:own], sums[own:])
         return [sums[k : k + count] for k in range(0, len(sums), count)]
 
     def _copies_ahead(self, column: Scalar, masks: Masks) -> NextPanel | None:

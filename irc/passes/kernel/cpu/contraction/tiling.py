@@ -12,13 +12,12 @@ from collections.abc import Iterable
 import attrs
 
 from irc.analysis.contraction import Contraction, Side, contraction_of
-from irc.dialects import arith
 from irc.dialects.kernel.dots import LANE_DOTS, rows_of
 from irc.ir.attributes import Type
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import coefficient, free_symbols, simplify, substitute, symbol
-from irc.ir.types import FloatType
+from irc.ir.types import i1
 from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, CpuPlan, lane_stride
 from irc.passes.kernel.cpu.schedule import CpuSchedule
@@ -92,7 +91,7 @@ def products_of(plan: CpuPlan) -> TiledPlan | str:
     if isinstance(contraction, str):
         return contraction
     product = contraction.product.results[0].type
-    if not isinstance(contraction.product, arith.MulFOp) or product is not contraction.accumulator:
+    if product is not contraction.accumulator:
         return f"it sums {product} in {contraction.accumulator}"
     for other in after:
         if other.own or any(o.kind != "map" for o in other.compute.output_list):
@@ -262,8 +261,8 @@ def tiling_of(plan: CpuPlan, top: CpuSchedule, own: CpuSchedule) -> Tiling:
     left, right = (factor_of(products.member, side, (rows, depth)) for side in sides)
     left.packed, right.packed = own.pack_left, own.pack_right
     _check_factors(compute, left, right, (rows, depth), own)
-    if not isinstance(products.contraction.accumulator, FloatType):
-        raise InvalidIR("tiles have sums of floats", op=compute)
+    if products.contraction.accumulator is i1:
+        raise InvalidIR("tiles have sums of numbers", op=compute)
     if (own.pack_left or own.pack_right) and not (
         own.block_depth or isinstance(depth.axis.extent, int)
     ):
@@ -307,8 +306,8 @@ def _check_factors(
         return
     if not (left.packed or reads_rows(left, rows, depth)):
         raise InvalidIR("the factor with the rows must be packed (pack_left)", op=compute)
+    _check_groups(compute, left, right, runs, own)
     if own.group > 1:
-        _check_groups(compute, left, right, runs, own)
         return
     if not (right.packed or reads_vectors(right, own.vector_axis, depth, own.lanes)):
         raise InvalidIR("the factor with the columns must be packed (pack_right)", op=compute)
@@ -320,9 +319,11 @@ def _check_groups(
 ) -> None:  # fmt: skip
     """Raise InvalidIR for factors whose terms can't be multiplied in groups."""
     if own.group == 1:
+        if own.offset:
+            raise InvalidIR("terms that are multiplied one by one have no offset", op=compute)
         return
     rows, depth = runs
-    reason = misses_groups(left, right, own.group)
+    reason = misses_groups(left, right, own.group, own.offset)
     if own.lanes < 4:
         reason = "vectors have at least 4 lanes"
     elif not (left.packed or reads_depth(left, rows.axis.name, depth)):
@@ -338,13 +339,16 @@ def _check_groups(
         raise InvalidIR(f"its terms can't be multiplied in groups (group): {reason}", op=compute)
 
 
-def misses_groups(left: TiledFactor, right: TiledFactor, group: int) -> str:
-    """Why no CPU multiplies the factors' elements in groups of so many terms; "" where one does."""
+def misses_groups(left: TiledFactor, right: TiledFactor, group: int, offset: int) -> str:
+    """Why no CPU multiplies the factors' elements in groups of so many terms, the left one with an
+    offset; "" where one does."""
     elements = [factor.side.narrow.type for factor in (left, right)]
-    known = any(dot.element is elements[0] and dot.group == group for dot in LANE_DOTS)
-    if known and elements[0] is elements[1]:
-        return ""
-    return f"no cpu multiplies {elements[0]} and {elements[1]} in groups of {group}"
+    known = [dot for dot in LANE_DOTS if dot.element is elements[0] and dot.group == group]
+    if not known or elements[0] is not elements[1]:
+        return f"no cpu multiplies {elements[0]} and {elements[1]} in groups of {group}"
+    if not any(offset == dot.offset for dot in known):
+        return f"no cpu multiplies {elements[0]} with an offset of {offset}"
+    return ""
 
 
 __all__ = ["DEPTH", "ROWS", "TiledFactor", "TiledPlan", "Tiling", "factor_of", "move_along",
