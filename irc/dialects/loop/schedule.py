@@ -274,6 +274,9 @@ GPU: Mapping[str, Key] = {
         "rows are covered by tiles that begin at a multiple of so many elements; their first and "
         "last elements are stored by themselves where they share that with other rows; 1: a tile "
         "begins with its rows", powers(1, 16)),
+    "peeled": Key(
+        "with a loop over tiles: those that the ends of rows cut are outside of the loop, whose "
+        "lanes are all inside", flag),
     "online": Key(
         "with a loop over tiles: the maximum of a row and the sum of powers of e below it are had "
         "in one walk, with the maximum so far", flag),

@@ -217,6 +217,45 @@ def _softmax_online_odd() -> Case:
     return made
 
 
+PEELED = {
+    "odd": (16, 103, T.bf16, {"row_group": 8}),
+    "odd_two_ends": (16, 133, T.bf16, {"row_group": 8}),
+    "bound": (9, 70, T.f32, {}),
+    "whole": (9, 96, T.f32, {}),
+    "short": (9, 40, T.f32, {}),
+}
+
+
+def _softmax_peeled(name: str) -> Case:
+    """Tiles at a row's ends outside of the loop, forwards and backwards."""
+    n, m, element, schedule = PEELED[name]
+    dtype = torch.bfloat16 if element is T.bf16 else torch.float32
+    entries = {key: integer(value) for key, value in schedule.items()}
+    made = Case(softmax(n, m, element), [extreme_rows(n, m, dtype)], r_block=integer(32),
+                online=A.TRUE, peeled=A.TRUE, **entries)  # fmt: skip
+    assert made.source.count(" in range(") == 2 * (name != "short") or name == "short"
+    return made
+
+
+for _name, (_, _, _kind, _) in PEELED.items():
+    case(f"softmax_peeled_{_name}", 1e-2 if _kind is T.bf16 else 1e-6)(
+        functools.partial(_softmax_peeled, _name)
+    )
+
+
+@case("layer_norm_peeled", 1e-5)
+def _layer_norm_peeled() -> Case:
+    """Moments know the numbers of tiles before and behind the loop."""
+    given = [random(5, 110), random(110), random(110)]
+    return Case(layer_norm(5, 110), given, r_block=integer(32), peeled=A.TRUE)
+
+
+@case("argmax_peeled")
+def _argmax_peeled() -> Case:
+    program = lone_reduce([7, 150], [1], [reduce("argmax")], [tensor(7, element=T.i64)])
+    return Case(program, [random(7, 150).round()], r_block=integer(32), peeled=A.TRUE)
+
+
 @case("softmax_online_columns", 1e-6)
 def _softmax_online_columns() -> Case:
     """Columns whose points lie apart, several in a tile."""

@@ -19,6 +19,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from irc.dialects import kernel, loop
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
@@ -47,6 +49,8 @@ from irc.passes.kernel.gpu.summed_powers import SummedPowers, walk_together
 from irc.passes.kernel.gpu.tiles import Tile, TileDim
 from irc.passes.kernel.plan.plan import Plan, flatten
 
+_Part = tuple[int, Dim, bool]
+"""Tiles of a loop: the first, how many, whether all of their lanes are inside of rows."""
 ENDS_ORDER = 1000
 """The place of the dimension of rows' ends in a tile's shape: behind all others."""
 
@@ -83,6 +87,18 @@ def form_gpu_kernel(
     if has_contraction(schedule):
         return form_contraction(frame)
     return _GpuKernel(frame).form()
+
+
+@attrs.frozen(eq=False)
+class _Walk:
+    """What a loop over the tiles of rows of `points` does: reductions (member, output, how), scans
+    (member, output), and what members store."""
+
+    members: list[GpuMember]
+    reductions: list[tuple[GpuMember, int, Reduction]]
+    scans: list[tuple[GpuMember, int]]
+    dim: TileDim
+    points: Dim
 
 
 class _GpuKernel:
@@ -138,11 +154,14 @@ class _GpuKernel:
         """How far the tiles of rows of so many points reach."""
         return points if self.odd is None else self.odd.reach
 
-    def _own_place(self, name: str, dim: TileDim, start: Tile | None, points: Dim) -> Dim:
-        """The position in a row of the lanes from `start` on of what covers it."""
+    def _own_place(
+        self, name: str, dim: TileDim, start: Tile | None, points: Dim, within: bool = False
+    ) -> Dim:
+        """The position in a row of the lanes from `start` on of what covers it; within: all are
+        inside."""
         if self.odd is None:
-            return self.frame.place(name, dim, start, points)
-        return self.odd.place(name, dim, start)
+            return self.frame.place(name, dim, start, points, 1 if within else 0)
+        return self.odd.place(name, dim, start, within)
 
     def _tiles_of_rows(self) -> Dim:
         """A program instance for each `x_block` rows, or `programs` that walk over these tiles;
@@ -413,32 +432,12 @@ class _GpuKernel:
         carried_scans = [b.expand(self.scans.start(m, k), self.row_dims) for m, k in scans]
         flat = [t for s in starts for t in s] + carried_scans
         self.loops += 1
-        name = f"r{self.loops}"
         # What the last loop read last is read first: the caches may still hold it.
         turns_matter = scans or any(r.combiner in TURNS_MATTER for _, _, r in reductions)
         turns = self.frame.entry("turns").value and not turns_matter
         self.backwards = self.loops > 1 and not self.backwards and turns
-        reach = self._reach(points)
-        with b.loop(reach, block, flat) as (position, carried, following, final):
-            if self.backwards:
-                last = b.index((ceildiv(reach, block) - 1) * block)
-                position = b.op("arith.subi", last, position)
-            linear = self._own_place(name, dim, position, points)
-            left = list(carried)
-            totals = left[len(left) - len(scans) :]
-            scanned = [
-                self._scan(m, k, linear, dim, total)
-                for (m, k), total in zip(scans, totals, strict=True)
-            ]
-            for member, number, reduction in reductions:
-                point = self._point(member, linear)
-                own = [left.pop(0) for _ in reduction.start()]
-                content = self.evaluator.yielded(member, number, point)
-                place = b.index(self._combined_position(member, point))
-                following += reduction.step(own, content, place, position)
-            following += scanned
-            for member in members:
-                self._store_tiles(member, self._point(member, linear))
+        walk = _Walk(members, reductions, scans, dim, points)
+        final = self._walk(walk, flat)
         dim.mask = dim.cover = None
         done = list(final)
         for (member, number, reduction), start in zip(reductions, starts, strict=True):
@@ -449,6 +448,66 @@ class _GpuKernel:
                 self.frame.store(origin.member, origin.output, point)
         for member in members:
             self._store_ends(member)
+
+    def _walk(self, walk: _Walk, state: list[Tile]) -> list[Tile]:
+        """All turns of a loop over tiles, with those whose lanes may be outside before and behind
+        it if the schedule says so; gives what they carry at the end."""
+        b, block, reach = self.b, self.frame.setting("r_block"), self._reach(walk.points)
+        parts: list[_Part] = [(0, ceildiv(reach, block), False)]
+        if self.frame.entry("peeled").value and not walk.scans:
+            parts = self._parts(walk.points, block)
+        ordered = parts[::-1] if self.backwards else parts
+        for number, (first, count, within) in enumerate(ordered):
+            name = f"r{self.loops}_{number}"
+            if len(parts) > 1 and count == 1:
+                state = self._turn(walk, name, b.index(first * block), state, within)
+                continue
+            lower = b.index(first * block) if first != 0 else None
+            upper = reach if len(parts) == 1 else (first + count) * block
+            with b.loop(upper, block, state, lower) as (position, carried, following, final):
+                if self.backwards:
+                    last = b.index((first + first + count - 1) * block)
+                    position = b.op("arith.subi", last, position)
+                following += self._turn(walk, name, position, carried, within)
+            state = list(final)
+        return state
+
+    def _parts(self, points: Dim, block: int) -> list[_Part]:
+        """The tiles over rows of so many points, in order."""
+        reach = self._reach(points)
+        if not isinstance(points, int) or not isinstance(reach, int):
+            raise InvalidIR("only loops over a number of points that is known can be peeled",
+                            op=self.plan.op)  # fmt: skip
+        count, head = -(-reach // block), int(self.odd is not None)
+        inside = points // block
+        if inside - head < 1:
+            return [(0, count, False)]
+        first: list[_Part] = [(0, 1, False)] * head
+        last: list[_Part] = [(tile, 1, False) for tile in range(inside, count)]
+        return [*first, (head, inside - head, True), *last]
+
+    def _turn(
+        self, walk: _Walk, name: str, position: Tile, state: Sequence[Tile], within: bool
+    ) -> list[Tile]:
+        """What is carried after the tile at a position; within: all of its lanes are inside."""
+        b, dim = self.b, walk.dim
+        dim.mask = dim.cover = None
+        linear = self._own_place(name, dim, position, walk.points, within)
+        left, following = list(state), []
+        totals = left[len(left) - len(walk.scans) :]
+        scanned = [
+            self._scan(m, k, linear, dim, total)
+            for (m, k), total in zip(walk.scans, totals, strict=True)
+        ]
+        for member, number, reduction in walk.reductions:
+            point = self._point(member, linear)
+            own = [left.pop(0) for _ in reduction.start()]
+            content = self.evaluator.yielded(member, number, point)
+            place = b.index(self._combined_position(member, point))
+            following += reduction.step(own, content, place, position)
+        for member in walk.members:
+            self._store_tiles(member, self._point(member, linear))
+        return following + scanned
 
     def _store_tiles(self, member: GpuMember, point: Point) -> None:
         """The stores of a member inside its loop: all but the results of its reductions."""

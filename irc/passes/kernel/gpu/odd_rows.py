@@ -75,10 +75,13 @@ class OddRows:
         b = self.b
         return b.op("arith.andi", b.index(self.start - self.base), b.index(self.group - 1))
 
-    def place(self, name: str, dim: TileDim, start: Tile | None) -> Dim:
+    def place(self, name: str, dim: TileDim, start: Tile | None, within: bool = False) -> Dim:
         """The position in the row of the lanes of a tile that begins `start` lanes (a multiple of
-        the group; None: 0) behind `base`, and the dimension's masks."""
+        the group; None: 0) behind `base`, and the dimension's masks; within: all are inside."""
         b, group = self.b, self.group
+        if within:
+            at = b.iota(dim) if start is None else b.op("arith.addi", start, b.iota(dim))
+            return b.bind(name, at) + self.base - self.start
         lanes, first = b.iota(dim), self._shift()
         if start is not None:
             first = b.op("arith.subi", first, start)

@@ -90,6 +90,7 @@ def default_schedule(
     entries["edge_bytes"] = A.IntegerAttr(GROUP_BYTES)
     entries.setdefault("row_group", A.IntegerAttr(1))
     entries.setdefault("online", A.FALSE)
+    entries.setdefault("peeled", A.FALSE)
     entries["rough_powers"] = A.TRUE
     entries.setdefault("cached_reads", A.FALSE)
     walks = entries["programs"] != A.IntegerAttr(0)
@@ -390,8 +391,9 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
         whole = False
         entries["online"] = A.TRUE
     if not whole:
-        entries["row_group"] = A.IntegerAttr(_row_group(plan, 0, gpu))
-        tile = _walked_tile(longest, gpu)
+        group, tile = _row_group(plan, 0, gpu), _walked_tile(longest, gpu)
+        entries["row_group"] = A.IntegerAttr(group)
+        entries["peeled"] = A.BoolAttr(_is_cut(plan, tile, group))
         # Shorter rows stay in the cache by themselves.
         if not 0 < longest <= gpu.walked_row and _begins_at_groups(plan):
             entries["cached_reads"] = A.TRUE
@@ -448,6 +450,12 @@ def _spread(plan: GpuPlan, rows: int, x: int, warps: int, gpu: GpuFeatures) -> t
     return x, warps
 
 
+def _is_cut(plan: GpuPlan, tile: int, group: int) -> bool:
+    """Whether the ends of rows of a known length cut their first or last tile of several."""
+    sizes = [m.points for m in plan.members if m.own]
+    return all(isinstance(n, int) and n > 2 * tile and (group > 1 or n % tile) for n in sizes)
+
+
 def _walks(plan: GpuPlan) -> bool:
     """Whether walking over long rows in each phase beats holding them: rows of 16-bit elements
     that begin at what a thread moves at once. Half of the registers then let one row be read while
@@ -496,7 +504,7 @@ def _row_group(plan: GpuPlan, tile: int, gpu: GpuFeatures) -> int:
         o.combiner == "moments" for m in plan.members for o in m.compute.output_list
     ):
         return 1
-    return row_group(plan) if _stores_along(plan) else 1
+    return row_group(plan)
 
 
 def _stores_along(plan: GpuPlan) -> bool:
