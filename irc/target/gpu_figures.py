@@ -94,6 +94,15 @@ class GpuFigures(Speeds):
     symbolic_walked_tile: Annotated[int, Figure(
         "points", "of one whose row's length is a symbol", least=1, power=True)] = 2048
 
+    online_row_tile: Annotated[int, Figure(
+        "points", "of a tile that walks over a row once, for its maximum with the sum of powers: "
+        "bf16 2048x30523 takes 42 us of an H200, held 51, by tiles of 8192 54",
+        least=1, power=True)] = 4096
+    cached_row: Annotated[int, Figure(
+        "bytes", "of a row that is stored, too: a longer one is walked over twice so, a shorter "
+        "one three times, as it stays in the cache (softmax of f32 512x65536 82 us of an H200, "
+        "with three walks 108; of bf16 2048x30528 69 and 63)")] = 131_072
+
     # -- schedule: columns
     column_block: Annotated[int, Figure(
         "rows", "of a tile whose memory is contiguous across rows: one full line of f32",
@@ -139,6 +148,9 @@ class GpuFigures(Speeds):
         "powers and for what is stored; a thread has 16 (softmax of 4096x8192, an H200: bf16 57 us "
         "with 64 columns and 32 warps, 70 with three walks; f32 101 and 106)",
         least=1, power=True)] = 16384
+    online_points: Annotated[int, Figure(
+        "points", "longer columns of 16-bit elements are walked over so rather than held (bf16 "
+        "2048x8192: 28 us, held 36; f32 51, held 51)")] = 1024
     online_columns: Annotated[int, Figure(
         "columns", "of such a tile, where that leaves nearly each processor one",
         least=1, power=True)] = 64

@@ -51,6 +51,33 @@ def product(rows: int, depth: int, columns: int, type_: str, before: str = "") -
     return arguments, body, f"%y: f32[{rows}, {columns}]"
 
 
+def softmax(
+    x: str, place: str, rows: int, points: int, stored: str = "%q"
+) -> tuple[str, str, str]:
+    """A group that makes the softmax of rows (stored: `%q`), or the sums of powers (`%s`)."""
+    result = {"%q": f"f32[{rows}, {points}]", "%s": f"f32[{rows}]"}[stored]
+    element = "%a = loop.read %x[PLACE] : f32"
+    if x.startswith("bf16"):
+        element = "%h = loop.read %x[PLACE] : bf16 %a = arith.extf %h : bf16 to f32"
+        result = result.replace("f32", "bf16")
+    text = f"""%y = loop.group (i: {rows}) {{
+      %m = loop.compute par(i: {rows}) red(j: {points}) -> reduce(max, f32) {{
+        {element} loop.yield %a }} : f32[{rows}]
+      %e, %s = loop.compute par(i: {rows}) red(j: {points}) -> map, reduce(sum, f32) {{
+        {element} %b = loop.read %m[i] : f32
+        %d = arith.subf %a, %b : f32 %p = math.exp %d {{nonpositive}} : f32
+        loop.yield %p, %p }} : f32[{rows}, {points}], f32[{rows}]"""
+    if stored == "%q":
+        rounded = "%r = arith.truncf %d : f32 to bf16 loop.yield %r" if "bf16" in result else (
+            "loop.yield %d")  # fmt: skip
+        text += f"""
+      %q = loop.compute par(i: {rows}, j: {points}) -> map {{
+        %a = loop.read %e[i, j] : f32 %b = loop.read %s[i] : f32
+        %d = arith.divf %a, %b : f32 {rounded} }} : {result}"""
+    text += f" loop.yield {stored} }} : {result}"
+    return f"%x: {x}", text.replace("PLACE", place), f"%y: {result}"
+
+
 TEXTS = {
     "long columns": (
         "%x: f32[8192, 8192]", SUM.format("red(i0: 8192) par(i1: 8192)", "i0, i1", "f32[8192]"),
@@ -102,19 +129,10 @@ TEXTS = {
     "many scanned columns": (
         "%x: f32[64, 65536]", "%y = loop.compute scan(i0: 64) par(i1: 65536) -> scan(sum, f32) { "
         "%a = loop.read %x[i0, i1] : f32 loop.yield %a } : f32[64, 65536]", "%y: f32[64, 65536]"),
-    "softmax of columns": (
-        "%x: f32[9000, 8192]",
-        """%y = loop.group (i: 8192) {
-        %m = loop.compute par(i: 8192) red(j: 9000) -> reduce(max, f32) {
-          %a = loop.read %x[j, i] : f32 loop.yield %a } : f32[8192]
-        %e, %s = loop.compute par(i: 8192) red(j: 9000) -> map, reduce(sum, f32) {
-          %a = loop.read %x[j, i] : f32 %b = loop.read %m[i] : f32
-          %d = arith.subf %a, %b : f32 %p = math.exp %d {nonpositive} : f32
-          loop.yield %p, %p } : f32[8192, 9000], f32[8192]
-        %q = loop.compute par(i: 8192, j: 9000) -> map {
-          %a = loop.read %e[i, j] : f32 %b = loop.read %s[i] : f32
-          %d = arith.divf %a, %b : f32 loop.yield %d } : f32[8192, 9000]
-        loop.yield %q } : f32[8192, 9000]""", "%y: f32[8192, 9000]"),
+    "softmax of columns": softmax("f32[9000, 8192]", "j, i", 8192, 9000),
+    "softmax of short columns": softmax("bf16[2000, 8192]", "j, i", 8192, 2000),
+    "softmax of long rows": softmax("f32[64, 65536]", "i, j", 64, 65536),
+    "sums of powers": softmax("f32[64, 30528]", "i, j", 64, 30528, "%s"),
     "sorted rows": (
         "%x: i64[64, 33]", "%y = loop.compute par(i0: 64) scan(i1: 33) -> scan(sort, i64) { "
         "%a = loop.read %x[i0, i1] : i64 loop.yield %a } : i64[64, 33]", "%y: i64[64, 33]"),
@@ -278,6 +296,9 @@ GPU = {
     "walked_kept_warps": ("8", "scanned columns"),
     "online_tile": ("4096", "softmax of columns"),
     "online_columns": ("32", "softmax of columns"),
+    "online_points": ("4096", "softmax of short columns"),
+    "online_row_tile": ("8192", "sums of powers"),
+    "cached_row": ("1000000", "softmax of long rows"),
     "sector_bytes": ("16", "few_long_columns"),
     "processors": ("4096", "a product of f32"),
     "dot_flops": ("4", "a product"),

@@ -111,7 +111,7 @@ def test_long_odd_rows_that_are_stored_are_covered_by_groups(
 @pytest.mark.parametrize(
     ("shape", "tile"),
     [((4096, 8192), (64, 256, 32)), ((4096, 4096), (32, 512, 32)), ((4096, 64), (32, 512, 32)),
-     ((768, 8192), None)],
+     ((2048, 8192), (64, 256, 32)), ((768, 8192), None)],
 )  # fmt: skip
 def test_long_columns_are_walked_over_twice(
     shape: tuple[int, int], tile: tuple[int, int, int] | None
@@ -126,10 +126,19 @@ def test_long_columns_are_walked_over_twice(
 
 @pytest.mark.parametrize(("points", "online"), [(30523, True), (8192, False)])
 def test_long_rows_that_are_only_combined_are_walked_over_once(points: int, online: bool) -> None:
-    program = summed_powers_of(64, points)
+    """By groups that memory has, in a loop that asks for no lane whether it is inside."""
+    program = summed_powers_of(64, points, T.bf16)
     entries = default_schedule(program.op).entries.as_dict()
-    assert entries["online"].value is online
-    assert emit_kernel(form_gpu_kernel(program.op, None, "k")).count(" in range(") == online
+    assert entries["online"].value is online and entries["peeled"].value is online
+    func = form_gpu_kernel(program.op, None, "k")
+    source = emit_kernel(func)
+    assert source.count(" in range(") == online
+    if online:
+        (walk,) = [op for op in func.walk() if op.name == "kernel.for"]
+        assert "arith.cmpi" not in {op.name for op in walk.block.ops}
+        ptx = runtime.compile_for(source, "k", runtime.signature_of(func),
+                                  **runtime.launch_options(func))["ptx"]  # fmt: skip
+        assert "ld.global.v2.b32" in ptx and "ld.global.b16" not in ptx  # 4 elements a thread
 
 
 @pytest.mark.parametrize(
@@ -281,8 +290,8 @@ def test_a_thread_has_64_bytes_of_a_row(points: Any, element: Any, tile: list[in
     [
         (512, T.f32, [8, 512, 4]),
         (4096, T.f32, [8, 4096, 8]),
-        (4096, T.bf16, [32, 256, 32]),
-        (8192, T.f32, [32, 256, 16]),
+        (4096, T.bf16, [64, 256, 32]),
+        (8192, T.f32, [64, 256, 32]),
     ],
 )
 def test_columns_that_are_stored_too(points: int, element: Any, tile: list[int]) -> None:

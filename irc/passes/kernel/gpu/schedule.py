@@ -298,7 +298,8 @@ def _kept_columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribut
     size = max((size for m, o, size, _ in accesses(plan) if _moves_along(m, o)), default=4)
     least = power_of_two(gpu.sector_bytes // size)
     x = gpu.column_block
-    if longest and least * longest <= gpu.persistent_points:
+    walked = size == 2 and longest > gpu.online_points and bool(walked_together(plan))
+    if longest and least * longest <= gpu.persistent_points and not walked:
         x = min(gpu.column_block, max(least, gpu.kept_tile // longest))
         entries["persistent"] = A.TRUE
     if isinstance(rows, int):
@@ -389,17 +390,8 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
         whole = False
     if longest > gpu.held_row and not _stores_along(plan) and walked_together(plan):
         whole = False
-        entries["online"] = A.TRUE
     if not whole:
-        group, tile = _row_group(plan, 0, gpu), _walked_tile(longest, gpu)
-        entries["row_group"] = A.IntegerAttr(group)
-        entries["peeled"] = A.BoolAttr(_is_cut(plan, tile, group))
-        # Shorter rows stay in the cache by themselves.
-        if not 0 < longest <= gpu.walked_row and _begins_at_groups(plan):
-            entries["cached_reads"] = A.TRUE
-        entries["x_block"] = A.IntegerAttr(1)
-        entries["r_block"] = A.IntegerAttr(tile)
-        return min(32, tile // 128)
+        return _walked_rows(plan, longest, gpu, entries)
     entries["persistent"] = A.TRUE
     entries["r_block"] = A.IntegerAttr(longest)
     along = [(size, stored) for m, o, size, stored in accesses(plan) if _moves_along(m, o)]
@@ -435,6 +427,32 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
             entries["num_stages"] = A.IntegerAttr(stages)
             return longest // (2 * gpu.warp * gpu.thread_points)
     return warps
+
+
+def _walked_rows(
+    plan: GpuPlan, longest: int, gpu: GpuFeatures, entries: dict[str, A.Attribute]
+) -> int:
+    """Tiles that are walked over rows, of which the longest has so many points (0: not known);
+    gives the number of warps."""
+    stored, tile = _stores_along(plan), _walked_tile(longest, gpu)
+    sizes = [size for m, o, size, _ in accesses(plan) if _moves_along(m, o)]
+    # What the cache still holds is read again sooner than its sums are made smaller.
+    once = not stored or longest * max(sizes, default=4) > gpu.cached_row
+    group = row_group(plan) if _row_group_fits(plan) else 1
+    if once and walked_together(plan):
+        entries["online"] = A.TRUE
+        if longest and not stored:
+            tile = gpu.online_row_tile
+            entries["peeled"] = A.BoolAttr(_is_cut(plan, tile, group))
+    if not stored and entries.get("peeled") is not A.TRUE:
+        group = 1  # the masks take as long as what is moved
+    entries["row_group"] = A.IntegerAttr(group)
+    # Shorter rows stay in the cache by themselves.
+    if not 0 < longest <= gpu.walked_row and _begins_at_groups(plan):
+        entries["cached_reads"] = A.TRUE
+    entries["x_block"] = A.IntegerAttr(1)
+    entries["r_block"] = A.IntegerAttr(tile)
+    return min(32, tile // 128)
 
 
 def _spread(plan: GpuPlan, rows: int, x: int, warps: int, gpu: GpuFeatures) -> tuple[int, int]:
@@ -492,19 +510,19 @@ def _kept_arrays(plan: GpuPlan) -> int:
 
 
 def _row_group(plan: GpuPlan, tile: int, gpu: GpuFeatures) -> int:
-    """The group that tiles of rows begin at; tile: points of one that holds a whole row, or 0."""
-    if tile and _order(plan) is None:
-        if not _stores_along(plan) and tile <= gpu.held_row:
-            return 1  # the masks take as long as what is moved
-        group = row_group(plan)
-        reach = max(int(m.points) for m in plan.members if m.own) + group - 1  # type: ignore[arg-type]
-        return group if reach <= tile else 1
-    # Lanes of a loop that moments come from have to see points from the first one on.
-    if tile or _order(plan) is not None or any(
-        o.combiner == "moments" for m in plan.members for o in m.compute.output_list
-    ):
-        return 1
-    return row_group(plan)
+    """The group that tiles of so many points begin at, which hold a whole row."""
+    if _order(plan) is not None or (not _stores_along(plan) and tile <= gpu.held_row):
+        return 1  # the masks take as long as what is moved
+    group = row_group(plan)
+    reach = max(int(m.points) for m in plan.members if m.own) + group - 1  # type: ignore[arg-type]
+    return group if reach <= tile else 1
+
+
+def _row_group_fits(plan: GpuPlan) -> bool:
+    """Whether tiles that are walked over rows may begin at groups: lanes of a loop that moments
+    come from have to see points from the first one on."""
+    combiners = {o.combiner for m in plan.members for o in m.compute.output_list}
+    return _order(plan) is None and "moments" not in combiners
 
 
 def _stores_along(plan: GpuPlan) -> bool:
