@@ -21,7 +21,7 @@ KNOWN = {
     "analysis/cost.py": {"_BITS": NAMES},
     "analysis/image_layouts.py": {"PINNED": NAMES},
     "analysis/loop.py": {"_GAP": NAMES, "_SHARE": NAMES},
-    "analysis/tile_cost.py": {"FIRST": FORMAT, "ROW": FORMAT},
+    "analysis/tile_cost.py": {"FIRST": FORMAT, "LEAST_COPIED": FORMAT, "ROW": FORMAT},
     "passes/graph/attention/facts.py": {
         "LARGEST": FORMAT, "_REACH": FORMAT, "HIGHEST_NUMBER": MEANING, "MOST_ELEMENTS": REACH,
         "DEPTH": REACH,
@@ -49,6 +49,7 @@ KNOWN = {
     "passes/kernel/cpu/place.py": {"ENTRY, OUTER, SHARED": NAMES},
     "passes/kernel/gpu/contraction.py": {"ROWS, DEPTH, COLUMNS": NAMES},
 
+    "passes/kernel/gpu/contraction_schedule.py": {"DESCRIBED": FORMAT},
     "passes/kernel/gpu/form.py": {"ENDS_ORDER": NAMES},
     "passes/kernel/gpu/odd_rows.py": {"GROUP_BYTES": FORMAT},
     "passes/kernel/gpu/plan.py": {"INDEX_LIMIT": FORMAT},

@@ -18,6 +18,7 @@ from irc.analysis.contraction import Contraction, Side
 from irc.analysis.loop import estimate
 from irc.analysis.products import common_bytes
 from irc.analysis.tile_cost import PLAIN_SHAPES, ROW, SHAPES, StagedTile, TileCost
+from irc.dialects import loop
 from irc.ir.attributes import Type
 from irc.ir.symbols import coefficient, dim_product, dim_sum, simplify
 from irc.ir.types import TensorType, contiguous_strides
@@ -37,7 +38,10 @@ class Fastest:
 @attrs.frozen(cache_hash=True)
 class Multiplied:
     """What is multiplied: `batch` matrices of m x k by as many of k x n, of elements of `size`
-    bytes. The rest is as in `TileCost`; least_step: the least depth that is multiplied at once."""
+    bytes. The rest is as in `TileCost`; lengths: what those of the factors' rows are multiples of,
+    in bytes: where that is less than what they begin at, the hardware alone copies tiles of them as
+    fast (descriptors), which it does of no parts of the depth. least_step: the least depth that is
+    multiplied at once."""
 
     batch: int
     m: int
@@ -48,6 +52,7 @@ class Multiplied:
     behind: int = 0
     loaded: tuple[int, int] = (ROW, ROW)
     stored: int = ROW
+    lengths: tuple[int, int] = (ROW, ROW)
     lasts: bool = False
     least_step: int = 16
 
@@ -77,10 +82,13 @@ class Multiplied:
         """What decides how long tiles take, of so many parts of the depth each."""
         turned = products == "swapped"
         first, second = (self.n, self.m) if turned else (self.m, self.n)
+        loaded = self.loaded
+        if parts > 1:
+            loaded = min(loaded[0], self.lengths[0]), min(loaded[1], self.lengths[1])
         flops = gpu.plain_flops if self.plain else gpu.dot_flops * 2 // self.size
         return TileCost(
             self.batch * parts, first, second, -(-self.k // parts), self.size, flops, self.behind,
-            self.plain, self.loaded[::-1] if turned else self.loaded,
+            self.plain, loaded[::-1] if turned else loaded,
             self.stored if parts == 1 else ROW, self.lasts and parts == 1 and not turned,
         )  # fmt: skip
 
@@ -145,21 +153,27 @@ def multiplied_by(
     plain: bool = False,
     behind: int = 0,
     lasts: bool = False,
+    described: bool = False,
     least_step: int = 16,
 ) -> Multiplied:
     """What contractions of the same rows and columns multiply, elements of `size` bytes, with how
-    rows lie in memory: those of factors that are read, and of the arrays that are stored."""
+    rows lie in memory: those of factors that are read, and of the arrays that are stored.
+    described: whether the hardware copies tiles of the factors."""
     first = contractions[0]
     batch, m, n, k = (
         max(1, estimate(dim_product([a.extent for a in axes])))
         for axes in (first.batch, first.rows, first.columns, first.depth)
     )
-    left = min(row_bytes(c.left) for c in contractions)
-    right = min(row_bytes(c.right) for c in contractions)
+    sides = [[c.left for c in contractions], [c.right for c in contractions]]
+    left, right = (min(map(row_bytes, each)) for each in sides)
+    lengths = tuple(min(map(length_bytes, each)) for each in sides)
+    if not described:
+        left, right = min(left, lengths[0]), min(right, lengths[1])
     rows = min((stored_bytes(type_) for type_ in stored), default=ROW)
     return Multiplied(
-        batch, m, n, k, size, plain, behind, (left, right), rows, lasts, least_step
-    )
+        batch, m, n, k, size, plain, behind, (left, right), rows, (lengths[0], lengths[1]), lasts,
+        least_step,
+    )  # fmt: skip
 
 
 def row_bytes(side: Side) -> int:
@@ -176,6 +190,20 @@ def row_bytes(side: Side) -> int:
     return common_bytes([step for step in steps if step not in (None, 0)], type_)  # type: ignore[misc]
 
 
+def length_bytes(side: Side) -> int:
+    """What the length of a factor's rows in memory is a multiple of, in bytes up to `ROW`; `ROW`
+    for what is computed on the way, or not of known size."""
+    read = side.plain
+    if read is None:
+        return ROW
+    type_, compute = read.source.type, read.parent_op
+    assert isinstance(type_, TensorType) and isinstance(compute, loop.ComputeOp)
+    strides = contiguous_strides(type_.shape) if type_.strides is None else type_.strides
+    offset = simplify(dim_sum([i * s for i, s in zip(read.indices, strides, strict=True)]))
+    lengths = [a.extent for a in compute.axis_list if coefficient(offset, a.name) == 1]
+    return common_bytes([*lengths[-1:], 1], type_)
+
+
 def stored_bytes(type_: Type) -> int:
     """What the beginnings of an array's rows are multiples of, in bytes up to `ROW`."""
     assert isinstance(type_, TensorType)
@@ -184,4 +212,5 @@ def stored_bytes(type_: Type) -> int:
     return common_bytes([stride for size, stride in pairs if size != 1], type_)
 
 
-__all__ = ["Fastest", "Multiplied", "multiplied_by", "row_bytes", "stored_bytes"]
+__all__ = ["Fastest", "Multiplied", "multiplied_by", "length_bytes", "row_bytes",
+           "stored_bytes"]  # fmt: skip

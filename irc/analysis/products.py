@@ -192,17 +192,19 @@ def padded_before(part: Value, high: Sequence[int]) -> Value | None:
 @attrs.frozen
 class ProductRows:
     """What the beginnings of rows in memory are multiples of, in bytes up to `ROW`: those of the
-    factors and of the result. along: whether each factor's rows lie along the depth."""
+    factors and of the result. sizes: the same of the lengths of the factors' rows, which a library
+    asks for. along: whether each factor's rows lie along the depth."""
 
     left: int
     right: int
     result: int
+    sizes: tuple[int, int]
     along: tuple[bool, bool]
 
     @property
-    def aligned(self) -> bool:
-        """Whether all can be moved as fast as any."""
-        return min(self.left, self.right, self.result) == ROW
+    def least(self) -> int:
+        """What all are multiples of."""
+        return min(self.left, self.right, self.result, *self.sizes)
 
 
 def rows_of_call(call: graph.CallAten, apart: int | None = None) -> ProductRows:
@@ -218,7 +220,15 @@ def rows_of_call(call: graph.CallAten, apart: int | None = None) -> ProductRows:
     stored = _row_bytes(result, contiguous_strides(result.type.shape),
                         None if is_seen(result, but_saved=True) else apart)  # fmt: skip
     along = strides[0][-1] == 1, strides[1][-2] == 1
-    return ProductRows(sizes[0], sizes[1], stored, along)
+    lengths = [_type(values[0]).shape[-1 if along[0] else -2],
+               _type(values[1]).shape[-2 if along[1] else -1]]  # fmt: skip
+    whole = [common_bytes([n, 1], result.type) for n in lengths]
+    return ProductRows(sizes[0], sizes[1], stored, (whole[0], whole[1]), along)
+
+
+def _type(value: Value) -> TensorType:
+    assert isinstance(value.type, TensorType)
+    return value.type
 
 
 def _strides(call: graph.CallAten, number: int) -> Sequence[Dim]:

@@ -7,7 +7,8 @@ and each part of the columns), or its share of the way there and back: steps in 
 whose places are filled again when what was in them is multiplied. A tile begins with a wait and
 ends with its stores, under which the others multiply, if there are any. Rows that aren't aligned
 are moved in pieces of fewer than `ROW` bytes: a processor gets so many pieces of factors in a us,
-and stores sums at a share of the rate.
+those of fewer than `LEAST_COPIED` bytes through registers, with no step in flight meanwhile, and
+stores sums at another rate.
 
 One program instance in each processor that goes over all of its tiles (`lasting`) reads the next
 tile's factors while it stores: little of a store's time is left.
@@ -25,6 +26,8 @@ from irc.target.gpu import GpuFeatures
 
 ROW = 16
 """Bytes that a GPU moves at once: no row need be a multiple of more."""
+LEAST_COPIED = 4
+"""Bytes of a piece at least that memory copies to a processor's own by itself (`cp.async`)."""
 FIRST = 64
 """Rows of the first dimension that are multiplied at once."""
 
@@ -118,6 +121,8 @@ class TileCost:
         step = max(step, self._pieces(shape) * line / gpu.odd_pieces) + gpu.step_start
         steps = -(-self.depth // tiling.step)
         turn = (gpu.step_latency + step) / max(1, stages - 1)
+        if min(self.loaded) < LEAST_COPIED:
+            turn = gpu.odd_latency
         stored = at_rows(self.stored, gpu.odd_stores, gpu.stored_bytes)
         stores = shape.sums * (2 / stored + self.behind / gpu.scalar_flops)
         most = self.turns(shape, gpu)

@@ -201,10 +201,12 @@ class GpuFigures(Speeds):
         "of a store's time", "that is left where the next tile's factors are read meanwhile (587, "
         "675, 680 and 608 us of these)")] = 0.35
     odd_pieces: Annotated[int, Figure(
-        "pieces", "of factors' rows that aren't aligned that a processor gets in a us at least "
-        "(4096x768 by 768x50257, tiles of 128x64, 128x128 and 128x256: 7400, 6000 and 5100)",
-        least=1
-        )] = 4_000
+        "pieces", "of factors' rows that aren't aligned that a processor gets in a us (512x30522 "
+        "by 30522x768: 6100 of 4 bytes, 8192 rows of it in f16 4600)", least=1)] = 4_500
+    odd_latency: Annotated[float, Figure(
+        "us", "of a step whose factors come in pieces of 2 bytes, which go through registers, so "
+        "that none is in flight meanwhile (4096x50257 by 50257x768, tiles of 128x256, 64x128 and "
+        "128x64: 2.6, 2.7 and 2.5)", least=0)] = 2.1
     most_parts: Annotated[int, Figure(
         "parts", "of the depth at most that are summed up apart", least=1)] = 16
     part_depth: Annotated[int, Figure("terms", "the least of such a part", least=1)] = 512
@@ -235,13 +237,21 @@ class GpuFigures(Speeds):
     library_share: Annotated[float, Figure(
         "times", "that the library takes of what irc's best tiles take by the model, of rows that "
         "are aligned (8192x30528x768: 541 of 587 us of an H200)")] = 0.92
+    library_tile: Annotated[tuple[int, ...], Figure(
+        "rows, columns", "of the library's tiles where rows aren't aligned (16 rows take as long "
+        "as 128)", least=1)] = (128, 64)
     library_rates: Annotated[tuple[int, ...], Figure(
-        "operations", "in a us that the library does on 16 bits where rows begin at multiples of "
-        "2, 4 and 8 bytes (8192x768 by 768 columns of which 30523, 30522 and 30524: 4078, 1578 and "
-        "1578 us of an H200; 30528: 541)", least=1)] = (97_000_000, 243_000_000, 243_000_000)
+        "operations", "in a us that a processor does of these on 16 bits where rows begin at "
+        "multiples of 2, 4 and 8 bytes (768 deep, 8192 rows by 30523, 30522 and 30524 columns: "
+        "4078, 1578 and 1578 us of an H200; 16 by 50257: 102; 4096 by 1001 and 1002: 70 and 30; "
+        "8192x30528: 541)", least=1)] = (735_000, 1_840_000, 1_840_000)
     sure: Annotated[float, Figure(
         "times", "as fast as the library's ways irc's kernel has to be by the model, which is 6 % "
         "off, to be taken without measuring", least=1)] = 1.1
+
+    sure_pieces: Annotated[float, Figure(
+        "times", "the same where rows of factors aren't aligned, of which the model is 30 % off",
+        least=1)] = 1.3
 
     # -- attach-checks
     whole_rows: Annotated[int, Figure(

@@ -86,6 +86,13 @@ def test_what_the_beginnings_of_rows_are_multiples_of(
     assert (told.left, told.right, told.result) == rows
 
 
+def test_what_the_lengths_of_rows_are_multiples_of() -> None:
+    apart = empty(64, 80)[:, :71]
+    assert rows_of_call(call_of(torch.mm, (apart, empty(71, 64)))).sizes == (2, 16)
+    assert rows_of_call(call_of(lambda a, b: a.t() @ b, (apart, empty(64, 64)))).sizes == (2, 16)
+    assert rows_of_call(call_of(torch.mm, (apart, empty(71, 64)))).left == 16
+
+
 def test_rows_that_the_program_alone_sees_are_moved_apart() -> None:
     def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return (x @ w.t()).exp()
@@ -105,7 +112,7 @@ def test_rows_that_the_program_alone_sees_are_moved_apart() -> None:
 def test_nothing_is_held_against_a_symbol() -> None:
     call = call_of(lambda x: x @ x.t(), (empty(17, 31),), dynamic=True)
     told = rows_of_call(call)
-    assert told.aligned and ways_of(call, H200) is None
+    assert told.least == 16 and ways_of(call, H200) is None
 
 
 # -- times
@@ -135,13 +142,18 @@ def test_what_the_model_says_nothing_of() -> None:
         assert own_parts(call_of(linear, args), H200) == [1]
     tf32 = Target.named('#irc.target<sm_90, product_precision = "high">')
     args = empty(4096, 768, dtype=torch.float32), empty(1001, 768, dtype=torch.float32)
-    assert ways_of(call_of(linear, args), tf32) is not None
+    ways = ways_of(call_of(linear, args), tf32)
+    assert ways is not None and ways.best == "padded" and ways.own == float("inf")
 
 
-def test_a_few_rows_stay_the_library_s() -> None:
-    for rows in (2, 16):  # what the bytes take is all
+def test_a_few_rows_take_the_library_as_long_as_many() -> None:
+    """The library's tiles have 128 rows."""
+    for rows, who in ((1, None), (2, "irc"), (16, "irc")):
         ways = ways_of(call_of(linear, odd(rows, 50257)), H200)
-        assert ways is not None and ways.best == "aten"
+        assert (None if ways is None else ways.best) == who
+    fewer = Target.named("#irc.target<sm_90, library_tile = [8, 64]>")
+    ways = ways_of(call_of(linear, odd(8, 50257)), fewer)
+    assert ways is not None and ways.best == "aten"
 
 
 def test_a_measurement_of_this_machine_says_what_the_library_takes() -> None:
@@ -161,7 +173,7 @@ def test_irc_has_to_be_surely_faster() -> None:
 
 @pytest.mark.parametrize(
     ("figure", "value"),
-    [("sure", "2.0"), ("library_rates", "[2000000000, 2000000000, 2000000000]"),
+    [("sure", "2.0"), ("library_rates", "[20000000, 20000000, 20000000]"),
      ("library_share", "0.2")],
 )  # fmt: skip
 def test_a_figure_decides(figure: str, value: str) -> None:

@@ -149,7 +149,6 @@ TEXTS = {
         PRODUCT.format(rows=2048, columns=50257, depth=768, type="f16", w="w", casts=CASTS,
                        factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]")
         .replace("f32[2048, 50257]", "f16[2048, 50257]"), "%y: f16[2048, 50257]"),
-    "a product with few odd rows": product(512, 768, 1001, "f16"),
     "a product of odd rows": product(2048, 2048, 2047, "f16"),
     "a product of small tiles": product(512, 768, 768, "f16"),
     "a product and its functions": (
@@ -306,9 +305,10 @@ GPU = {
     "step_latency": ("50.0", "a product of a weight"),
     "stored_bytes": ("100", "a product of a weight"),
     "most_stages": ("2", "a product of a weight"),
-    "odd_stores": ("[1000000000, 1000000000, 1000000000]", "a product with few odd rows"),
+    "odd_stores": ("[100, 100, 100]", "a product of odd rows"),
     "lasting_stores": ("20.0", "a product with odd rows"),
-    "odd_pieces": ("1000000", "a product of odd rows"),
+    "odd_pieces": ("1000000000", "a product of odd rows"),
+    "odd_latency": ("100.0", "a product of odd rows"),
     "step_start": ("1.0", "a product of a weight"),
     "held_sums": ("16", "a product and its functions"),
     "scalar_flops": ("1000000000", "a product and its functions"),
@@ -346,7 +346,7 @@ GPU = {
 #: (tests/frontend/test_joined_saves.py); and who multiplies (tests/analysis/test_product_ways.py).
 ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_blocks",
              "joined_least", "library_share", "library_rates", "sure", "most_parts",
-             "part_depth"}  # fmt: skip
+             "part_depth", "library_tile", "sure_pieces"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
 SWITCHED |= dict.fromkeys(

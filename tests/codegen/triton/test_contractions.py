@@ -52,6 +52,8 @@ CASES: dict[str, tuple[Product, dict[str, Any]]] = {
         Product(56, 72, 40, a_strides=(1, 56), b_strides=(1, 40)),
         {"access": "descriptors", "programs": 3, **SMALL}),
     "descriptors_of_one": (Product(50, 70, 40), {"access": "descriptors", **SMALL}),
+    "odd_depth_of_rows_apart": (Product(50, 48, 71, a_strides=(80, 1)), {}),
+    "odd_rows_apart": (Product(71, 48, 50, a_strides=(1, 80)), {}),
     "programs": (Product(50, 70, 33), {"programs": 3, **SMALL}),
     "more_programs_than_tiles": (Product(50, 70, 33), {"programs": 300, **SMALL}),
     "prologues": (
@@ -144,6 +146,20 @@ def test_a_gpu_has_products_of_far_rows(given: dict[str, Any]) -> None:
     tensors, result = kernel.tensors(args)
     runtime.launch(kernel.func, kernel.source, tensors)
     near(FAR, tensors[result].cpu(), expected(FAR, [each.cpu() for each in (a.clone(), args[1])]))
+
+
+def test_rows_that_end_between_vectors_are_read_by_descriptors() -> None:
+    """A mask would cut what a thread reads at once."""
+
+    def access(product: Product) -> str:
+        return str(formed(product.text()).schedule.entries.as_dict()["access"])
+
+    for name in ("odd_depth_of_rows_apart", "odd_rows_apart"):
+        assert access(CASES[name][0]) == '"descriptors"'
+    for product in (Product(50, 48, 72, a_strides=(80, 1)), Product(50, 48, 71),
+                    Product(50, 48, 71, torch.float32, a_strides=(80, 1)),
+                    Product(50, 48, 71, batch=2), CASES["prologues"][0]):  # fmt: skip
+        assert access(product) == '"pointers"'
 
 
 #: No number where zero is read.

@@ -8,8 +8,8 @@ import attrs
 
 from irc.analysis.contraction import Side
 from irc.analysis.cost import op_cost
-from irc.analysis.multiplied import Multiplied, multiplied_by
-from irc.analysis.tile_cost import PLAIN_SHAPES, SHAPES
+from irc.analysis.multiplied import Multiplied, length_bytes, multiplied_by, row_bytes
+from irc.analysis.tile_cost import PLAIN_SHAPES, ROW, SHAPES
 from irc.dialects import arith, loop
 from irc.dialects.kernel.dots import Dot
 from irc.dialects.loop.schedule import CONTRACTION_KEYS
@@ -24,6 +24,9 @@ from irc.passes.kernel.gpu.contraction_space import (
 )
 from irc.passes.kernel.gpu.plan import INDEX_LIMIT, GpuPlan, offset_of, strides_of
 from irc.target.gpu import GpuFeatures
+
+DESCRIBED = 90
+"""The compute capability from which on the hardware copies tiles."""
 
 
 def contraction_entries(
@@ -47,13 +50,14 @@ def contraction_entries(
     if wrong or isinstance(space, str):
         return None
     plain = dots[0].element is f32 and precision == A.StringAttr("ieee")
-    multiplied = _multiplied(plan, space, dots, gpu, plain)
+    access = preset.get("access") or A.StringAttr(_access(space, dots, gpu))
+    multiplied = _multiplied(plan, space, dots, gpu, plain, access == A.StringAttr("descriptors"))
     if not (asked or _is_worth(multiplied, dots, gpu)):
         return None
     entries = _tiles(plan, space, multiplied, gpu, preset)
     entries["precision"] = precision
     entries["column_parts"] = A.IntegerAttr(1)
-    entries["access"] = A.StringAttr("pointers")
+    entries["access"] = access
     entries["edge_bytes"] = A.IntegerAttr(16)
     entries["rough_powers"] = A.TRUE
     entries["index_bits"] = A.IntegerAttr(32 if _fits_32_bits(plan, space, ranges) else 64)
@@ -67,7 +71,12 @@ def _is_worth(multiplied: Multiplied, dots: list[Dot], gpu: GpuFeatures) -> bool
 
 
 def _multiplied(
-    plan: GpuPlan, space: ContractionSpace, dots: Sequence[Dot], gpu: GpuFeatures, plain: bool
+    plan: GpuPlan,
+    space: ContractionSpace,
+    dots: Sequence[Dot],
+    gpu: GpuFeatures,
+    plain: bool,
+    described: bool,
 ) -> Multiplied:
     """What a plan's contractions multiply, with how its rows lie in memory."""
     behind = sum(
@@ -78,8 +87,26 @@ def _multiplied(
         [contraction for _, contraction in space.contractions],
         [result.type for result, _ in plan.outputs],
         max(element_bytes(dot.element) for dot in dots),
-        plain=plain, behind=behind, lasts=_can_last(plan, space), least_step=dots[0].least[2],
+        plain=plain, behind=behind, lasts=_can_last(plan, space) and not described,
+        described=described, least_step=dots[0].least[2],
     )  # fmt: skip
+
+
+def _access(space: ContractionSpace, dots: Sequence[Dot], gpu: GpuFeatures) -> str:
+    """How factors are read: by descriptors where they are matrices of 16 bits whose rows begin at
+    multiples of 16 bytes and end between these, so that a mask would cut what a thread reads at
+    once (4096x50257 bf16, rows 50264 apart, by 50257x768: 474 us of an H200, 2019 by pointers)."""
+    axes = [len(space.rows), len(space.columns), *(len(c.depth) for _, c in space.contractions)]
+    if space.batch or max(axes) > 1 or gpu.capability < DESCRIBED:
+        return "pointers"
+    cut = False
+    for (_, contraction), dot in zip(space.contractions, dots, strict=True):
+        for side in (contraction.left, contraction.right):
+            read = side.plain
+            if read is None or read.value.type is not dot.element or dot.element not in (bf16, f16):
+                return "pointers"
+            cut = cut or (row_bytes(side) == ROW > length_bytes(side))
+    return "descriptors" if cut else "pointers"
 
 
 def _tiles(
