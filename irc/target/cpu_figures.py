@@ -85,6 +85,10 @@ class CpuFigures(Speeds):
         "it")] = 128
     packed_element: Annotated[int, Figure(
         "multiplications", "of vectors in the time of packing an element")] = 12
+    read_element: Annotated[int, Figure(
+        "multiplications", "of vectors in the time in which a block of tiles gets an element of "
+        "either factor from behind the second-level cache: a core of a Zen 4 has 54 billion "
+        "products a second and reads 5 to 20 billion elements")] = 4
     unrolled_terms: Annotated[int, Figure(
         "terms", "of sums that the innermost loop adds at a time; where vectors run along the "
         "depth, vectors of them", least=1, most=64)] = 2

@@ -230,10 +230,11 @@ CPU = {
     "tile_times": ("[1, 100, 1]", "a small product"),
     "tile_slack": ("0.5", "a small product"),
     "most_vectors": ("1", "a small product"),
-    "thread_blocks": ("1", "a small product"),
+    "thread_blocks": ("1", "a product of many rows"),
     "near_columns": ("0", "a small product"),
     "few_rows": ("0", "a product of some rows"),
-    "packed_element": ("0", "a small product"),
+    "packed_element": ("100", "a small product"),
+    "read_element": ("0", "a small product"),
     "unrolled_terms": ("4", "a small product"),
     "heavy_rest": ("1", "a product without signs"),
     "packed_skew": ("32", "a deep product"),
@@ -348,7 +349,8 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "joined_least", "library_share", "library_rates", "sure", "most_parts",
              "part_depth", "library_tile", "sure_pieces"}  # fmt: skip
 #: Those that another one switches on.
-SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
+SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
+SWITCHED["thread_blocks"] = "avx2, threads = 11"
 SWITCHED |= dict.fromkeys(
     ("matrix_rows", "matrix_panels", "matrix_columns"), "avx512, sets = [{}]".format(", ".join(
         f'"{name}"' for name in (*TargetFeatures.avx512().sets, "amx-bf16", "amx-tile"))))

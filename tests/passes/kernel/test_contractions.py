@@ -404,3 +404,15 @@ def test_other_elements(element):
         return
     got, (a, b) = native(text)
     torch.testing.assert_close(got, a @ b)
+
+
+@pytest.mark.parametrize("rows, each", [(6, 2), (12, 1), (31, 1), (13, 1)])
+def test_few_tiles_of_rows_fetch_more_of_the_next_panel(rows, each):
+    """Of two lines for each term."""
+    entries = "tile_rows = 6 : i64, tile_vectors = 2 : i64, lanes = 16 : i64, inner = \"rows\""
+    text = PANELS.format(a=matrix((rows, 70)), w=matrix((2, 70, 32)), y=matrix((rows, 64)), n=64,
+                         entries=entries)  # fmt: skip
+    text = text.replace(", 16)", ", 32)").replace("m: 30", f"m: {rows}")
+    (kernel,) = (op for op in formed(text).walk() if isinstance(op, KernelFuncOp))
+    pointers = [op.pointer for op in kernel.walk() if isinstance(op, PrefetchOp)]
+    assert pointers == [kernel.block.arguments[1]] * each

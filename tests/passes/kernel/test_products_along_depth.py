@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import irc
-from irc.dialects.kernel import KernelFuncOp
+from irc.dialects.kernel import KernelFuncOp, PrefetchOp
 from irc.ir.passes import PassManager
 from tests.passes.kernel.test_contractions import (
     SYMBOLS,
@@ -62,6 +62,16 @@ def test_what_comes_before_and_behind(element):
     wanted = torch.tanh(a.double().clamp(min=0) @ b.double().t() + c.double()) + d.double()
     bound = 1e-4 if element == "f32" else 2e-2
     torch.testing.assert_close(got.double(), wanted, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("rows, tiles", [(4, 1), (8, 2), (20, 5)])
+def test_the_tiles_of_rows_fetch_all_of_the_next_columns(rows, tiles):
+    entries = f"{DEPTH}, tile_rows = 4 : i64, tile_columns = 4 : i64, inner = \"rows\""
+    (kernel,) = (op for op in formed(unpacked(rows, 64, 64, entries)).walk()
+                 if isinstance(op, KernelFuncOp))  # fmt: skip
+    places = [op for op in kernel.walk() if isinstance(op, PrefetchOp)]
+    assert {op.pointer for op in places} == {kernel.block.arguments[1]}
+    assert len(places) == -(-4 // tiles)
 
 
 def scheduled(text):

@@ -50,7 +50,8 @@ def fill_room(tile: SumTile, room: Value, column: Scalar, masks: Masks) -> None:
         if last is not None:
             numbers = [emitter.least(n, last) for n in numbers]
         columns = tile.right_lines([emitter.plus(column, n) for n in numbers])
-        sums = _sums(tile, rows, columns)
+        ahead = emitter.plus(emitter.plus(column, numbers[0]), count)
+        sums = _sums(tile, rows, columns, _fetched(tile, ahead, together))
         for r, total in enumerate(_added_up(tile, sums)):
             for c, value in enumerate(total):
                 place = emitter.plus(numbers[c], r * tiling.panel)
@@ -60,7 +61,18 @@ def fill_room(tile: SumTile, room: Value, column: Scalar, masks: Masks) -> None:
     emitter.for_loop(0, end, together, (), group)
 
 
-def _sums(tile: SumTile, rows: Lines, columns: Lines) -> list[list[Value]]:
+def _fetched(tile: SumTile, column: Scalar, together: int) -> Lines:
+    """Columns of the next panel, of the group from `column` on, that this tile has fetched: with
+    those of the other tiles of rows, all."""
+    emitter, number = tile.emitter, tile.number
+    if number is None:
+        return tile.right_lines([])
+    each = -(-together // tile.whole_tiles)
+    first = emitter.plus(column, emitter.times(number, each))
+    return tile.right_lines([emitter.plus(first, c) for c in range(each)])
+
+
+def _sums(tile: SumTile, rows: Lines, columns: Lines, fetched: Lines) -> list[list[Value]]:
     """A vector of partial sums for each row and column."""
     emitter, arithmetic = tile.emitter, tile.tiles.arithmetic
     factor, several, width = tile.tiling.factor_element, arithmetic.several, len(columns.places)
@@ -74,6 +86,9 @@ def _sums(tile: SumTile, rows: Lines, columns: Lines) -> list[list[Value]]:
             type_ = emitter.vector_type(lines.element, several)
             return emitter.convert(emitter.load(lines.pointer, place, type_, mask, None), factor)
 
+        for begin in fetched.places if mask is None else ():
+            there = emitter.value(emitter.plus(begin, at))
+            emitter.effect(kernel.PrefetchOp, (fetched.pointer, there))
         sums, seconds = list(carried[:own]), []
         firsts = [arithmetic.unsigned(line(rows, r)) for r in range(len(rows.places))]
         for c in range(width):

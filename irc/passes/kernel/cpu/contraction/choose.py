@@ -431,8 +431,8 @@ class _TileChooser:
             )
             count = outer * -(-sizes[0] // rows) * -(-sizes[1] // columns)
             packed = rows * own.pack_left + columns * own.pack_right
-            packing = features.packed_element * packed
-            return -(-count // threads) * (rows * columns + packing)
+            passing = features.packed_element * packed + features.read_element * (rows + columns)
+            return -(-count // threads) * (rows * columns + passing)
 
         most = [max(-(-size // unit), 1) for size, unit in zip(sizes, (own.tile_rows, panel),
                                                                strict=True)]  # fmt: skip

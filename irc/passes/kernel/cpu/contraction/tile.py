@@ -417,27 +417,44 @@ class SumTile:
                 places.append(self._right_place(emitter.plus(column, after)))
         return places
 
+    @property
+    def number(self) -> Scalar | None:
+        """Which of a block's whole tiles of rows this one is, where a panel meets one after the
+        other; None for none of them."""
+        own, emitter = self.tiles.schedule, self.emitter
+        if own.inner != "rows" or self.count < own.tile_rows:
+            return None
+        return emitter.quotient(emitter.minus(self.row, self.rows.lower), own.tile_rows, True)
+
+    @property
+    def whole_tiles(self) -> int:
+        """At least how many tiles of rows a block has that are whole, or 1."""
+        own, rows = self.tiles.schedule, self.tiling.rows.extent
+        rows = own.block_rows or own.point_rows or rows
+        return max(rows // own.tile_rows, 1) if isinstance(rows, int) else 1
+
     def _fetch_ahead(self, column: Scalar) -> Callable[[Scalar], None] | None:
         """What has memory fetched at a place of the depth: of what is packed next, where its terms
         lie side by side, else of the next panel."""
-        if self.tiles.schedule.inner != "rows" or self.count < self.tiles.schedule.tile_rows:
+        number = self.number
+        if number is None:
             return None
-        emitter = self.emitter
-        number = emitter.quotient(
-            emitter.minus(self.row, self.rows.lower), self.tiles.schedule.tile_rows, True
-        )
         return self._fetch_source(column, number) or self._fetch_panel(column, number)
 
     def _fetch_panel(self, column: Scalar, number: Scalar) -> Callable[[Scalar], None]:
-        """A line of the cache for each term, another one with each tile of rows."""
+        """Some lines of the cache for each term, others with each tile of rows; together, all."""
         emitter = self.emitter
         pointer, type_, step = self._right_array()
-        line = emitter.times(number, LINE_BITS // type_.width)  # type: ignore[attr-defined]
-        base = emitter.plus(self._right_place(emitter.plus(column, self.tiling.panel)), line)
+        line = LINE_BITS // type_.width  # type: ignore[attr-defined]
+        each = -(-self.tiling.panel // (line * self.whole_tiles))
+        begin = self._right_place(emitter.plus(column, self.tiling.panel))
+        begin = emitter.plus(begin, emitter.times(number, each * line))
 
         def fetch(place: Scalar) -> None:
-            there = emitter.value(emitter.plus(base, emitter.times(place, step)))
-            emitter.effect(kernel.PrefetchOp, (pointer, there))
+            here = emitter.plus(begin, emitter.times(place, step))
+            for number in range(each):
+                there = emitter.value(emitter.plus(here, number * line))
+                emitter.effect(kernel.PrefetchOp, (pointer, there))
 
         return fetch
 
