@@ -230,7 +230,7 @@ CPU = {
     "tile_times": ("[1, 100, 1]", "a small product"),
     "tile_slack": ("0.5", "a small product"),
     "most_vectors": ("1", "a small product"),
-    "thread_blocks": ("1", "a product of many rows"),
+    "thread_blocks": ("8", "a product of many rows"),
     "near_columns": ("0", "a small product"),
     "few_rows": ("0", "a product of some rows"),
     "packed_element": ("100", "a small product"),
@@ -350,7 +350,7 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "part_depth", "library_tile", "sure_pieces"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
-SWITCHED["thread_blocks"] = "avx2, threads = 11"
+SWITCHED["thread_blocks"] = "avx2, threads = 13"
 SWITCHED |= dict.fromkeys(
     ("matrix_rows", "matrix_panels", "matrix_columns"), "avx512, sets = [{}]".format(", ".join(
         f'"{name}"' for name in (*TargetFeatures.avx512().sets, "amx-bf16", "amx-tile"))))
