@@ -171,8 +171,8 @@ TEXTS = {
         "-> reduce(sum, f32) { %a = loop.read %x[i0, i2] : f32 %b = loop.read %w[i1, i2] : f32 "
         "%e = arith.mulf %a, %b : f32 loop.yield %e } : f32[16, 64]", "%y: f32[16, 64]"),
     "a product of many rows": (
-        "%x: f32[256, 768], %w: f32[768, 768]", "%y = loop.compute par(i0: 256, i1: 768) "
-        "red(i2: 768) -> reduce(sum, f32) { %a = loop.read %x[i0, i2] : f32 %b = loop.read "
+        "%x: f32[256, 2048], %w: f32[768, 2048]", "%y = loop.compute par(i0: 256, i1: 768) "
+        "red(i2: 2048) -> reduce(sum, f32) { %a = loop.read %x[i0, i2] : f32 %b = loop.read "
         "%w[i1, i2] : f32 %e = arith.mulf %a, %b : f32 loop.yield %e } : f32[256, 768]",
         "%y: f32[256, 768]"),
     "a product of some rows": (

@@ -334,8 +334,9 @@ def test_panels_are_packed_while_others_are_multiplied(sizes, across, entries):
 
 
 @pytest.mark.parametrize("rows, inner, columns, ahead", [
-    (256, 768, 768, 8), (788, 768, 3072, 8), (100, 768, 768, 2), (100, 770, 768, 2),
-    (256, 4096, 4096, 8), (256, 768, 40, 0), (65, 768, 768, 2), (256, 1030, 768, 8),
+    (256, 3072, 768, 8), (788, 3072, 768, 8), (100, 3072, 768, 2), (100, 3074, 768, 2),
+    (256, 4096, 4096, 8), (256, 3072, 40, 0), (65, 3072, 768, 2), (256, 1030, 768, 8),
+    (256, 768, 768, 0),
 ])  # fmt: skip
 def test_rows_with_enough_tiles_pack_the_next_panel(rows, inner, columns, ahead):
     module = irc.parse(product(rows, inner, columns, "tile_rows = 9 : i64, tile_vectors = 3 : i64",

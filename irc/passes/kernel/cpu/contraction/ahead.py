@@ -73,6 +73,8 @@ def check_ahead(tiling: Tiling) -> None:
         reason = ("it is for packed panels that all rows meet (pack_right, products, block_rows, "
                   "inner)")  # fmt: skip
     elif own.group > 1:
+        reason = "terms are multiplied in groups (group)"
+    elif own.group > 1:
         reason = "terms are multiplied one by one then (group)"
     elif not copies_ahead(tiling.right, columns.name, tiling.depth_run):
         reason = "the factor with the columns is not read as it lies, at places that move evenly"

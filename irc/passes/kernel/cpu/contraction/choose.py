@@ -294,9 +294,10 @@ class _TileChooser:
 
     def _ahead(self, own: CpuSchedule, point_rows: int) -> int:
         """In the time of how many terms a vector of the next panel is packed: the most with which
-        the tiles of a point's rows are enough; 0 where it can't be."""
-        columns, right = self.columns, self._sides(own)[1]
-        if own.group > 1:
+        the tiles of a point's rows are enough; 0 where it can't be, or all terms are added at once:
+        then what is packed next is fetched meanwhile, which is as fast."""
+        columns, right, depth = self.columns, self._sides(own)[1], self.depth_run.axis.extent
+        if own.group > 1 or not isinstance(depth, int) or not 0 < own.block_depth < depth:
             return 0
         if not own.pack_right or own.inner != "rows" or (own.has("block_rows") and own.block_rows):
             return 0
@@ -585,9 +586,11 @@ class _TileChooser:
         return -(-extent // (parts * own.lanes)) * own.lanes
 
     def _block_rows(self, own: CpuSchedule) -> int:
-        """As many as stay in the second-level cache with two panels, one of which is fetched."""
+        """Blocks of about as many rows, each of which stays in the second-level cache by itself:
+        what is read again and again is worth more there than panels, which pass once for each."""
         depth = max(own.block_depth or estimate(self.depth_run.axis.extent), 1)
         room = self.target.processor.core_bytes // (self._factor_bytes(own) * depth)
-        room = max(room - 2 * own.tile_vectors * own.lanes, room // 4, 1)
-        rows = max(room // own.tile_rows, 1) * own.tile_rows
-        return 0 if rows >= estimate(self.rows.extent) else rows
+        rows = max(estimate(self.rows.extent), 1)
+        blocks = -(-rows // max(room, own.tile_rows))
+        each = -(-rows // (blocks * own.tile_rows)) * own.tile_rows
+        return 0 if blocks == 1 else each

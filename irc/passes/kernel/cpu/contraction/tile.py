@@ -10,8 +10,9 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Value
 from irc.ir.symbols import coefficient, substitute
-from irc.passes.kernel.cpu.contraction.ahead import LINE_BITS, NextPanel, pack_panel, panel_place
+from irc.passes.kernel.cpu.contraction.ahead import NextPanel, pack_panel, panel_place
 from irc.passes.kernel.cpu.contraction.along_depth import Lines, fill_room
+from irc.passes.kernel.cpu.contraction.fetching import fetch_ahead
 from irc.passes.kernel.cpu.contraction.groups import term_masks, whole_groups
 from irc.passes.kernel.cpu.contraction.kept import KeptSums
 from irc.passes.kernel.cpu.contraction.matrices import multiply
@@ -201,7 +202,7 @@ class SumTile:
         wide = emitter.vector_type(self.tiling.factor_element, arithmetic.several)
 
         copies = self._copies_ahead(column, masks)
-        fetch = None if copies else self._fetch_ahead(column)
+        fetch = None if copies else fetch_ahead(self, column)
 
         def at(
             place: Scalar, carried: Sequence[Value], one: Value | None = None,
@@ -294,8 +295,8 @@ class SumTile:
 
     def right_lines(self, columns: Sequence[Scalar]) -> Lines:
         """Some columns, whose terms follow each other."""
-        pointer, type_, _ = self._right_array()
-        return Lines(pointer, type_, [self._right_place(column) for column in columns])
+        pointer, type_, _ = self.right_array()
+        return Lines(pointer, type_, [self.right_place(column) for column in columns])
 
     def _left_array(self) -> tuple[Value, Type, Scalar, Scalar]:
         """The pointer to the factor with the rows, its element, where the tile's first row begins,
@@ -341,7 +342,7 @@ class SumTile:
         """What gives the panel's vectors at a place of the depth, or groups of terms from there on,
         under another mask."""
         emitter, lanes, group = self.emitter, self.tiles.schedule.lanes, self.tiling.group
-        pointer, type_, step = self._right_array()
+        pointer, type_, step = self.right_array()
         bases = self._vector_places(column, len(masks))
         if self.tiling.right.packed:
             masks = [None] * len(masks)
@@ -368,7 +369,7 @@ class SumTile:
 
         return at
 
-    def _right_array(self) -> tuple[Value, Type, Scalar]:
+    def right_array(self) -> tuple[Value, Type, Scalar]:
         """The pointer to the factor with the columns, its element, and its step along the depth."""
         factor, memory = self.tiling.right, self.owner.memory
         if factor.packed:
@@ -382,7 +383,7 @@ class SumTile:
         pointer = self.tiles.state.pointers[access.storage.value]
         return pointer, access.storage.element, self.emitter.scalar(step, self.scope)
 
-    def _right_place(self, column: Scalar) -> Scalar:
+    def right_place(self, column: Scalar) -> Scalar:
         """Where a column begins in the factor with the columns, at place 0 of the depth."""
         emitter, tiling, names = self.emitter, self.tiling, self.scope.names
         if tiling.schedule.pack_ahead:
@@ -408,13 +409,13 @@ class SumTile:
             and lane_stride(right.access.expression, self.tiling.columns.name, self.tiling.panel)
             == group
         )
-        places = [self._right_place(column)]
+        places = [self.right_place(column)]
         for v in range(1, count):
             after = v * lanes
             if together:
                 places.append(emitter.plus(places[0], after * group))
             else:
-                places.append(self._right_place(emitter.plus(column, after)))
+                places.append(self.right_place(emitter.plus(column, after)))
         return places
 
     @property
@@ -432,63 +433,6 @@ class SumTile:
         own, rows = self.tiles.schedule, self.tiling.rows.extent
         rows = own.block_rows or own.point_rows or rows
         return max(rows // own.tile_rows, 1) if isinstance(rows, int) else 1
-
-    def _fetch_ahead(self, column: Scalar) -> Callable[[Scalar], None] | None:
-        """What has memory fetched at a place of the depth: of what is packed next, where its terms
-        lie side by side, else of the next panel."""
-        number = self.number
-        if number is None:
-            return None
-        return self._fetch_source(column, number) or self._fetch_panel(column, number)
-
-    def _fetch_panel(self, column: Scalar, number: Scalar) -> Callable[[Scalar], None]:
-        """Some lines of the cache for each term, others with each tile of rows; together, all."""
-        emitter = self.emitter
-        pointer, type_, step = self._right_array()
-        line = LINE_BITS // type_.width  # type: ignore[attr-defined]
-        each = -(-self.tiling.panel // (line * self.whole_tiles))
-        begin = self._right_place(emitter.plus(column, self.tiling.panel))
-        begin = emitter.plus(begin, emitter.times(number, each * line))
-
-        def fetch(place: Scalar) -> None:
-            here = emitter.plus(begin, emitter.times(place, step))
-            for number in range(each):
-                there = emitter.value(emitter.plus(here, number * line))
-                emitter.effect(kernel.PrefetchOp, (pointer, there))
-
-        return fetch
-
-    def _fetch_source(self, column: Scalar, number: Scalar) -> Callable[[Scalar], None] | None:
-        """What is packed into this panel's place next, the columns of the next point. Each tile of
-        rows has some of the columns fetched, in turn with the terms; together, all of them."""
-        emitter, tiling, own = self.emitter, self.tiling, self.tiles.schedule
-        access, rows = tiling.right.access, tiling.rows.extent
-        if not tiling.right.packed or access is None or access.storage is None:
-            return None
-        apart = coefficient(access.expression, tiling.columns.name)
-        if apart is None or coefficient(access.expression, tiling.depth.name) != 1:
-            return None
-        if not isinstance(rows, int) or not own.point_columns or self.owner.in_parts:
-            return None
-        tiles = -(-(own.block_rows or own.point_rows or rows) // own.tile_rows)
-        each = 1
-        while each * tiles < tiling.panel:
-            each *= 2
-        first = emitter.plus(column, emitter.times(number, each))
-        first = emitter.plus(first, own.point_columns)
-        scope = self.scope.child(OUTER)
-        scope.names[tiling.columns.name] = first
-        begin = emitter.scalar(substitute(access.expression, {tiling.depth.name: 0}), scope)
-        step = emitter.scalar(apart, scope)
-        pointer = self.tiles.state.pointers[access.storage.value]
-
-        def fetch(place: Scalar) -> None:
-            turn = emitter.quotient(place, tiling.group, True)
-            line = emitter.times(emitter.remainder(turn, each, True), step) if each > 1 else 0
-            there = emitter.plus(emitter.plus(begin, place), line)
-            emitter.effect(kernel.PrefetchOp, (pointer, emitter.value(there)))
-
-        return fetch
 
     # -- what follows
 
