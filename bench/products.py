@@ -4,12 +4,14 @@
                                                [--threads 8] [--schedule 'tile_rows = 8 : i64']
                                                [--target avx2]
 
-For each shape (rows, inner, columns), in turn in each round: ATen's product with the weight as it
-lies in a linear layer, irc's with that weight, packed oneDNN's, and irc's with a weight in panels,
-also with bias, gelu and an array added. Given are billions of operations a second, shares of the
-limit (a loop of irc's that multiplies and adds registers, on each thread; of registers of whole
-tiles, products of what the first-level cache holds), and medians of ratios within rounds. A product
-of few rows reads its weight once: `read` is the share of one core's read bandwidth.
+For each shape (rows, inner, columns), in turn in each round: the machine's limit (a loop of irc's
+that multiplies and adds registers; of registers of whole tiles, products of what the first-level
+cache holds; on each thread), ATen's product with the weight as it lies in a linear layer, irc's
+with that weight, packed oneDNN's where torch has it, and irc's with a weight in panels, also with
+bias, gelu and an array added. Given are billions of operations a second, shares of the limit and
+other ratios, all as medians over rounds of what was measured in the same round: another program on
+the machine slows both sides. A product of few rows reads its weight once: `read` is the share of
+one core's read bandwidth.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import ctypes
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -131,19 +134,38 @@ def kernel_of(text: str, target: Target) -> Any:
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(loaded.address("k")), loaded
 
 
-def best_of(text: str, target: Target, memory: torch.Tensor, count: int) -> float:
-    """Seconds of a kernel."""
-    function, _keep = kernel_of(text, target)
-    times = []
-    for _ in range(7):
-        start = time.thread_time()
-        function(memory.data_ptr(), 0, count)
-        times.append(time.thread_time() - start)
-    return min(times)
+class Limit:
+    """A kernel that shows what the machine does at most: so much for each of its turns."""
+
+    def __init__(
+        self, text: str, target: Target, memory: torch.Tensor, turns: int, each: float
+    ) -> None:
+        self.function, self._keep = kernel_of(text, target)
+        self.memory, self.turns, self.work = memory, turns, turns * each / 1e9
+
+    def run(self, _: object = None) -> None:
+        """Take all turns, on this thread."""
+        self.function(self.memory.data_ptr(), 0, self.turns)
+
+    def on(self, threads: int) -> Callable[[], object]:
+        """What takes all turns on each of so many threads, at once."""
+        if threads == 1:
+            return self.run
+        pool = ThreadPoolExecutor(threads)
+        return lambda: list(pool.map(self.run, range(threads)))
+
+    def rate(self) -> float:
+        """Billions a second, on this thread: of the best of some runs."""
+        times = []
+        for _ in range(7):
+            start = time.thread_time()
+            self.run()
+            times.append(time.thread_time() - start)
+        return self.work / min(times)
 
 
-def matrix_limit(target: Target) -> float:
-    """Billions of operations a second of registers of whole tiles."""
+def matrix_limit(target: Target) -> Limit:
+    """Operations of registers of whole tiles."""
     text = """kernel.func @k(%p: !kernel.ptr<bf16>, %begin: index, %end: index)
     attributes {target = "cpu"} {
   %room = kernel.scratch {count = 1024 : i64} : !kernel.ptr<f32>
@@ -159,12 +181,11 @@ def matrix_limit(target: Target) -> float:
   }
   kernel.return }"""
     memory = torch.zeros(1 << 15, dtype=torch.bfloat16)
-    return 2 * 32 * 32 * 256 * TILES / best_of(text, target, memory, TILES) / 1e9
+    return Limit(text, target, memory, TILES, 2 * 32 * 32 * 256)
 
 
-def limits(target: Target, pairs: bool = False) -> tuple[float, float]:
-    """Billions of operations a second in registers, of f32 or of pairs of bf16, and gigabytes a
-    second that are read."""
+def limits(target: Target, pairs: bool = False) -> tuple[Limit, Limit]:
+    """Operations in registers, of f32 or of pairs of bf16, and bytes that are read."""
     lanes, sums = target.vector_bits // 32, ACCUMULATORS[target.vector_bits]
     vector, names = f"vector<{lanes}xf32>", [f"%c{k}" for k in range(sums)]
     types = ", ".join([vector] * sums)
@@ -203,19 +224,28 @@ def limits(target: Target, pairs: bool = False) -> tuple[float, float]:
         for k in range(sums)
     ]
     memory = torch.ones(READ_BYTES // 4)
-    seconds = best_of(loop(1, fma, wide if pairs else vector), target, memory, TURNS)
     step = sums * lanes
     count = memory.numel() // step * step
     return (
-        TURNS * sums * lanes * (4 if pairs else 2) / seconds / 1e9,
-        count * 4 / best_of(loop(step, reads, vector), target, memory, count) / 1e9,
-    )
+        Limit(loop(1, fma, wide if pairs else vector), target, memory, TURNS,
+              sums * lanes * (4 if pairs else 2)),
+        Limit(loop(step, reads, vector), target, memory, count, 4),
+    )  # fmt: skip
+
+
+def _packed_onednn(x: torch.Tensor, weight: torch.Tensor) -> Callable[[], object]:
+    """oneDNN's product with a weight that it packed, or ATen's where torch has none."""
+    if not torch.backends.mkldnn.is_available():
+        return lambda: torch.nn.functional.linear(x, weight)
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight, x.shape[0])
+    return lambda: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
 
 
 def measure(
-    shape: tuple[int, int, int], element: str, rounds: int, entries: str, target: Target
-) -> dict[str, list[float]]:
-    """Seconds of each way, round by round."""
+    shape: tuple[int, int, int], element: str, rounds: int, entries: str, target: Target,
+    limit: Callable[[], object],
+) -> dict[str, list[float]]:  # fmt: skip
+    """Seconds of each way, and of the limit, round by round."""
     rows, inner, columns = shape
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[element]
     x, weight = torch.randn(rows, inner).to(dtype), torch.randn(columns, inner).to(dtype)
@@ -224,7 +254,6 @@ def measure(
     whole = torch.nn.functional.pad(weight, (0, 0, 0, -columns % panel))
     panels = whole.reshape(-1, panel, inner // group, group).transpose(1, 2).contiguous()
     out = torch.empty(rows, columns, dtype=dtype)
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
     plain, frozen, fused = (
         built(product(shape, element, packed, epilogue, entries, form), target)
         for packed, epilogue in ((False, False), (True, False), (True, True))
@@ -238,13 +267,16 @@ def measure(
     ways: dict[str, Callable[[], object]] = {
         "ATen": lambda: torch.mm(x, weight.t(), out=out),
         "irc": lambda: plain(x, weight, bias, other),
-        "oneDNN": lambda: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], ""),
+        "oneDNN": _packed_onednn(x, weight),
         "frozen": lambda: frozen(x, panels, bias, other),
         "fused": lambda: fused(x, panels, bias, other),
     }
     count = max(1, int(4e8 / (rows * inner * columns)))
-    times: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[str, list[float]] = {name: [] for name in (*ways, "limit")}
     for _ in range(rounds + 2):
+        start = clock()
+        limit()
+        times["limit"].append(clock() - start)
         for name, call in ways.items():
             start = clock()
             for _ in range(count):
@@ -270,39 +302,46 @@ def main() -> None:
     if options.target != "host":
         target = evolve(target, processor=as_target(options.target).processor)
     print_load()
-    most, read = limits(target)
-    print(f"threads {options.threads}; one core: {most:.1f} GFLOP/s of f32, reads {read:.1f} GB/s")
+    limit, reads = limits(target)
+    read = reads.rate()
+    print(f"threads {options.threads}; one core: {limit.rate():.1f} GFLOP/s of f32, "
+          f"reads {read:.1f} GB/s")  # fmt: skip
     panel, group = panels_of(target, options.element)
     if group > 1 and panel == 16:
-        most = matrix_limit(target)
-        print(f"one core: {most:.1f} GFLOP/s of {options.element} by registers of whole tiles")
+        limit = matrix_limit(target)
+        print(f"one core: {limit.rate():.1f} GFLOP/s of {options.element} by registers of whole "
+              "tiles")  # fmt: skip
     elif group > 1:
-        most = limits(target, pairs=True)[0]
-        print(f"one core: {most:.1f} GFLOP/s of pairs of {options.element}")
-    most *= options.threads
-    lines = []
+        limit = limits(target, pairs=True)[0]
+        print(f"one core: {limit.rate():.1f} GFLOP/s of pairs of {options.element}")
+    lines, most = [], limit.on(options.threads)
     for rows in options.rows:
         for inner, columns in SIZES:
             if options.inner not in (None, inner):
                 continue
             shape = (rows, inner, columns)
-            times = measure(shape, options.element, options.rounds, options.schedule, target)
+            times = measure(shape, options.element, options.rounds, options.schedule, target, most)
             operations = 2 * rows * inner * columns / 1e9
+            # As many operations of the limit, in the time that they would take.
+            share = operations / (limit.work * options.threads)
+            times["limit"] = [seconds * share for seconds in times["limit"]]
 
             def ratio(top: str, bottom: str, times: Any = times) -> str:
                 pairs = zip(times[top], times[bottom], strict=True)
                 return f"{statistics.median(a / b for a, b in pairs):.2f}"
 
-            rates = [operations / statistics.median(each) for each in times.values()]
+            names = ("limit", "ATen", "irc", "oneDNN", "frozen", "fused")
             size = inner * columns * (4 if options.element == "f32" else 2)
             lines.append([
-                *map(str, shape), *(f"{rate:.1f}" for rate in rates),
-                f"{rates[1] / most:.2f}", f"{rates[3] / most:.2f}",
+                *map(str, shape),
+                *(f"{operations / statistics.median(times[name]):.1f}" for name in names),
+                *(ratio("limit", name) for name in names[1:-1]),
                 f"{size / statistics.median(times['frozen']) / 1e9 / read:.2f}",
                 ratio("ATen", "irc"), ratio("oneDNN", "frozen"), ratio("fused", "frozen"),
             ])  # fmt: skip
-    head = ["rows", "inner", "columns", "ATen", "irc", "oneDNN", "frozen", "fused", "irc/limit",
-            "frozen/limit", "read", "ATen:irc", "oneDNN:frozen", "fused:frozen"]  # fmt: skip
+    head = ["rows", "inner", "columns", "limit", "ATen", "irc", "oneDNN", "frozen", "fused",
+            "ATen/limit", "irc/limit", "oneDNN/limit", "frozen/limit", "read", "ATen:irc",
+            "oneDNN:frozen", "fused:frozen"]  # fmt: skip
     print(table(head, lines))
     print_load()
 
