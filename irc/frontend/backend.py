@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import direct_calls, saved_functions
 from irc.frontend.decompositions import table as D
-from irc.frontend.fx import attention, attention_calls
+from irc.frontend.fx import attention
 from irc.frontend.fx.argument_views import show_arguments
 from irc.frontend.fx.dropouts import draw_dropouts, skip_dropouts
 from irc.frontend.fx.higher_order import expand_higher_order
@@ -138,8 +138,8 @@ def compile_graph(
         return compile_flattened(gm, example_inputs, options)
 
     prepared = view_written_operands(skip_dropouts(gm))
-    if attention_calls.is_judged(options):
-        prepared = attention_calls.judge_masks(prepared)
+    if attention.is_judged(options):
+        prepared = attention.judge_masks(prepared)
     gm, example_inputs, around = take_storages(prepared, example_inputs)
     if options.freezing and freezer is None:
         from irc.frontend.freezing import freezer_for

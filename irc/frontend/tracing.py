@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from irc.frontend import backend
 from irc.frontend.freezing import freezer_of
-from irc.frontend.fx import attention_calls
+from irc.frontend.fx import attention
 from irc.frontend.fx.higher_order import expand_higher_order
 from irc.frontend.fx.user_kernels import take_kernels
 from irc.frontend.importing.importer import import_graph
@@ -51,8 +51,10 @@ class _TracedCalls(TorchFunctionMode):
             code = frame.f_code
             line = f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}\n'
             fx_traceback.set_stack_trace([line])
-        if self._judges and func in attention_calls.CALLS:
-            func = attention_calls.attend
+        if self._judges and func in attention.CALLS:
+            from irc.frontend.fx.attention_calls import attend
+
+            func = attend
         return func(*args, **(kwargs or {}))
 
 
@@ -268,7 +270,7 @@ def compile(
     if target != "auto":
         chosen = chosen.replace(target=target)
     fn, args, kwargs, dynamic = exported(fn, args, kwargs, dynamic)
-    judges = attention_calls.is_judged(chosen)
+    judges = attention.is_judged(chosen)
     traced = trace_function(fn, args, kwargs, dynamic=dynamic, judges=judges)
     freezer = None
     if chosen.freezing:

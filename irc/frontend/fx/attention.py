@@ -3,7 +3,8 @@
 The pass `fuse-attention` sees one program at a time. But probabilities that a forward saves for its
 backward are read by another program; and which fused kernel a GPU runs is torch's decision, made on
 fake tensors. So joint graphs, and graphs of a GPU, are rewritten here, with the pass's own
-recognition.
+recognition. And calls of `scaled_dot_product_attention` are given the masks that they need, by
+`attention_calls`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from torch import fx
 from irc.frontend.fx import wide_statistics
 from irc.options.options import Options
 from irc.target import Target
+
+_ATEN = torch.ops.aten.scaled_dot_product_attention
+#: How programs call it, whose masks are judged.
+CALLS = frozenset({torch.nn.functional.scaled_dot_product_attention, _ATEN, _ATEN.default})
 
 
 def partition(
@@ -75,4 +80,44 @@ def fuse_for(module: fx.GraphModule, options: Options, target: Target) -> int:
     return count
 
 
-__all__ = ["fuse_for", "partition"]
+def is_judged(options: Options) -> bool:
+    """Whether masks are judged under these options: it changes what is rounded."""
+    return options.pattern_matcher and not options.emulate_rounding
+
+
+def judge_masks(module: fx.GraphModule) -> fx.GraphModule:
+    """A graph of Dynamo's, and those that its nodes name, with `attention_calls.attend` in the
+    places of calls that have a mask."""
+    if not isinstance(module, fx.GraphModule):
+        return module
+    inner = {
+        str(node.target): getattr(module, str(node.target), None)
+        for node in module.graph.nodes if node.op == "get_attr"
+    }  # fmt: skip
+    graphs = {name: m for name, m in inner.items() if isinstance(m, fx.GraphModule)}
+    judged = {name: judge_masks(graph) for name, graph in graphs.items()}
+    changed = {name: graph for name, graph in judged.items() if graph is not graphs[name]}
+    if not changed and not any(map(_has_mask, module.graph.nodes)):
+        return module
+
+    from irc.frontend.fx.attention_calls import attend
+    from irc.frontend.fx.storage_places import copied
+
+    def edit(graph: fx.Graph) -> None:
+        for node in graph.nodes:
+            if _has_mask(node):
+                node.target = attend
+
+    copy = copied(module, edit)
+    for name, graph in changed.items():
+        setattr(copy, name, graph)
+    return copy
+
+
+def _has_mask(node: fx.Node) -> bool:
+    if node.op != "call_function" or node.target not in CALLS:
+        return False
+    return isinstance(node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask"), fx.Node)
+
+
+__all__ = ["CALLS", "fuse_for", "is_judged", "judge_masks", "partition"]

@@ -27,50 +27,8 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from irc.frontend.fx.storage_places import copied
-from irc.options.options import Options
-
-_ATEN = torch.ops.aten.scaled_dot_product_attention
-CALLS = frozenset({F.scaled_dot_product_attention, _ATEN, _ATEN.default})
 #: What kernels for f32 and bf16 multiply by log2(e) in f32: below this a mask is not seen, either.
 LOWEST = -1e30
-
-
-def is_judged(options: Options) -> bool:
-    """Whether masks are judged under these options: it changes what is rounded."""
-    return options.pattern_matcher and not options.emulate_rounding
-
-
-def judge_masks(module: fx.GraphModule) -> fx.GraphModule:
-    """A graph of Dynamo's, and those that its nodes name, with `attend` in the places of calls that
-    have a mask."""
-    if not isinstance(module, fx.GraphModule):
-        return module
-    inner = {
-        str(node.target): getattr(module, str(node.target), None)
-        for node in module.graph.nodes if node.op == "get_attr"
-    }  # fmt: skip
-    graphs = {name: m for name, m in inner.items() if isinstance(m, fx.GraphModule)}
-    judged = {name: judge_masks(graph) for name, graph in graphs.items()}
-    changed = {name: graph for name, graph in judged.items() if graph is not graphs[name]}
-    if not changed and not any(map(_has_mask, module.graph.nodes)):
-        return module
-
-    def edit(graph: fx.Graph) -> None:
-        for node in graph.nodes:
-            if _has_mask(node):
-                node.target = attend
-
-    copy = copied(module, edit)
-    for name, graph in changed.items():
-        setattr(copy, name, graph)
-    return copy
-
-
-def _has_mask(node: fx.Node) -> bool:
-    if node.op != "call_function" or node.target not in CALLS:
-        return False
-    return isinstance(node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask"), fx.Node)
 
 
 def attend(
@@ -225,4 +183,4 @@ def _writes(node: fx.Node) -> bool:
     return getattr(target, "__module__", None) != "_operator"  # which compute sizes
 
 
-__all__ = ["CALLS", "attend", "is_judged", "judge_masks"]
+__all__ = ["attend"]
