@@ -196,6 +196,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("fuse-attention", matches_patterns),
         Step("convert-aten-to-graph"),
         Step("canonicalize"),
+        Step("patch-products", is_gpu),
         Step("pad-matmul", pads_products, _PRODUCT_PADDING),
         Step("cse"),
         Step("fold-batch-norms", is_frozen),

@@ -41,6 +41,12 @@ class LibraryFigures(Figures):
     usual_time: Annotated[float, Figure("times", "any other takes")] = 0.823
     small_channels: Annotated[int, Figure("channels", "in and out, of a small convolution")] = 64
 
+    # -- patch-products
+    narrow_convolution: Annotated[int, Figure(
+        "operations", "of a convolution of 16 bits that cuDNN does in a us where the channels of a "
+        "pixel fill no 16 bytes (patches of three: 8.6 and 10.3 million on an H200, "
+        "`bench.gpu_layouts`)", least=1)] = 10_000_000
+
     # -- convert-aten-to-graph
     ranked_row: Annotated[int, Figure(
         "elements", "of a row up to which comparing all pairs beats ATen's selection")] = 64
