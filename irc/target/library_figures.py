@@ -42,9 +42,12 @@ class LibraryFigures(Figures):
     small_channels: Annotated[int, Figure("channels", "in and out, of a small convolution")] = 64
 
     # -- patch-products
+    pixel_bytes: Annotated[int, Figure(
+        "bytes", "that the channels of a pixel are a multiple of where cuDNN computes convolutions "
+        "of 16 bits fast", least=1)] = 16
     narrow_convolution: Annotated[int, Figure(
         "operations", "of a convolution of 16 bits that cuDNN does in a us where the channels of a "
-        "pixel fill no 16 bytes (patches of three: 8.6 and 10.3 million on an H200, "
+        "pixel are none (patches of three: 8.6 and 10.3 million on an H200, "
         "`bench.gpu_layouts`)", least=1)] = 10_000_000
 
     # -- convert-aten-to-graph

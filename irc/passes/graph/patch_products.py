@@ -21,9 +21,6 @@ from irc.ir.types import FloatType, TensorType, Type, contiguous_strides, elemen
 from irc.target import Target, target_of
 from irc.target.costs import Cost
 
-#: Bytes that a thread moves at a time, which the channels of a pixel should fill.
-_GROUP = 16
-
 
 @attrs.frozen
 class Patches:
@@ -108,7 +105,7 @@ def _are_all(attribute: A.Attribute, value: int) -> bool:
 def objection(call: graph.CallAten, patches: Patches, target: Target) -> str | None:
     """Why the library computes a convolution faster; None where a product does."""
     pixel = estimate(patches.shape[1]) * element_bytes(patches.element)
-    if pixel % _GROUP == 0:
+    if pixel % target.pixel_bytes == 0:
         return f"the channels of a pixel fill {pixel} bytes, for which the library has fast kernels"
     weight = _operand(call, "weight").type
     assert isinstance(weight, TensorType)
