@@ -33,8 +33,8 @@ class Patches:
     element: Type
     shape: tuple[Dim, ...]
     used: tuple[Dim, ...]
-    counts: tuple[int, ...]
-    window: tuple[int, ...]
+    counts: tuple[Any, ...]
+    window: tuple[Any, ...]
 
     @property
     def points(self) -> Dim:
@@ -153,7 +153,7 @@ def _forward(builder: Builder, call: graph.CallAten, patches: Patches) -> list[V
     return [_image(builder, rows, patches)]
 
 
-def _backward(builder: Builder, call: graph.CallAten, patches: Patches) -> list[Value]:
+def _backward(builder: Builder, call: graph.CallAten, patches: Patches) -> list[Any]:
     """The gradients that the call gives, of the image, the weight and the bias; what is no tensor
     is the call's, which nobody reads."""
     gradient = _operand(call, "grad_output")
@@ -161,8 +161,9 @@ def _backward(builder: Builder, call: graph.CallAten, patches: Patches) -> list[
     rank, results = gradient.type.rank, gradient.type.shape[1]
     turned = builder.value(graph.Permute, gradient, permutation=[0, *range(2, rank), 1])
     rows = _reshaped(builder, turned, (patches.points, results))
-    gradients: list[Any] = list(call.results)
-    wanted = [isinstance(r.type, TensorType) for r in call.results]
+    given: list[Any] = list(call.results)
+    gradients = list(given)
+    wanted = [isinstance(r.type, TensorType) for r in given]
     if wanted[0]:
         weight = _matrix_of_weight(builder, call, patches)
         gradients[0] = _put_together(
@@ -171,11 +172,11 @@ def _backward(builder: Builder, call: graph.CallAten, patches: Patches) -> list[
     if wanted[1]:
         left, right = _turned(builder, rows), _matrix_of_patches(builder, call, patches)
         of_weight = _product(builder, [left, right], "aten.mm.default")
-        gradients[1] = _reshaped(builder, of_weight, call.results[1].type.shape)
+        gradients[1] = _reshaped(builder, of_weight, given[1].type.shape)
     if wanted[2]:
         wide = builder.value(graph.Cast, rows, result_types=rows.type.with_element(f32))
         total = builder.value(graph.Reduce, wide, combiner="sum", dims=[0], keepdim=False)
-        gradients[2] = builder.value(graph.Cast, total, result_types=call.results[2].type)
+        gradients[2] = builder.value(graph.Cast, total, result_types=given[2].type)
     return gradients
 
 
