@@ -161,22 +161,22 @@ def _backward(builder: Builder, call: graph.CallAten, patches: Patches) -> list[
     rank, results = gradient.type.rank, gradient.type.shape[1]
     turned = builder.value(graph.Permute, gradient, permutation=[0, *range(2, rank), 1])
     rows = _reshaped(builder, turned, (patches.points, results))
-    given: list[Any] = list(call.results)
-    gradients = list(given)
-    wanted = [isinstance(r.type, TensorType) for r in given]
-    if wanted[0]:
+    old: list[Any] = list(call.results)
+    gradients = list(old)
+    asked = [isinstance(r.type, TensorType) for r in old]
+    if asked[0]:
         weight = _matrix_of_weight(builder, call, patches)
         gradients[0] = _put_together(
             builder, _product(builder, [rows, weight], "aten.mm.default"), patches
         )
-    if wanted[1]:
+    if asked[1]:
         left, right = _turned(builder, rows), _matrix_of_patches(builder, call, patches)
         of_weight = _product(builder, [left, right], "aten.mm.default")
-        gradients[1] = _reshaped(builder, of_weight, given[1].type.shape)
-    if wanted[2]:
+        gradients[1] = _reshaped(builder, of_weight, old[1].type.shape)
+    if asked[2]:
         wide = builder.value(graph.Cast, rows, result_types=rows.type.with_element(f32))
         total = builder.value(graph.Reduce, wide, combiner="sum", dims=[0], keepdim=False)
-        gradients[2] = builder.value(graph.Cast, total, result_types=given[2].type)
+        gradients[2] = builder.value(graph.Cast, total, result_types=old[2].type)
     return gradients
 
 
