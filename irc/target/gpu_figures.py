@@ -290,6 +290,12 @@ class GpuFigures(Speeds):
     joined_least: Annotated[int, Figure(
         "bytes", "of each of these arrays, where there are several", least=1)] = 2 << 20
 
+    # -- plan-memory
+    lone_bytes: Annotated[int, Figure(
+        "bytes", "of an array that has memory of its own while it is used, if no other takes turns "
+        "with it: the allocator takes 2 us for it, and the others' arena lives as long as the call",
+        least=1)] = 16 << 20
+
     # -- join-launches
     joined_warps: Annotated[int, Figure(
         "times", "by how much more warps than its own a kernel may run that is joined with another",

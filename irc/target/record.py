@@ -249,6 +249,12 @@ def keeps_order(context: Any) -> bool:
     return target is not None and target.is_gpu and target.deterministic
 
 
+def lone_bytes(context: Any) -> int:
+    """From how many bytes on an array may have memory of its own; 0 where none has, as on a CPU."""
+    target: Target | None = context.settled
+    return target.gpu.lone_bytes if target is not None and target.is_gpu else 0
+
+
 def of_kind(kind: str, context: Any) -> Target:
     """The target of the program, for a pass with an option that says of which kind ("cpu", "gpu",
     "": any). Raises UserError for another kind."""
@@ -264,4 +270,4 @@ def of_kind(kind: str, context: Any) -> Target:
 
 
 __all__ = ["KNOWN", "Target", "as_target", "default_float", "features_of", "keeps_order",
-           "known", "library_figures", "named", "of_kind", "target_of"]  # fmt: skip
+           "known", "library_figures", "lone_bytes", "named", "of_kind", "target_of"]  # fmt: skip

@@ -13,6 +13,7 @@ from irc.dialects.host.memory import Life, lifetimes
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, Expr, provable_le
+from irc.target.record import lone_bytes
 
 
 @register_pass
@@ -24,6 +25,10 @@ class PlanMemory(Pass):
     sizes are placed largest first, each at the tightest free place; symbolic ones take turns in
     slots of equal or provably sufficient size behind them.
 
+    On a GPU large arrays that no other takes turns with stay memory of their own, from torch's
+    allocator (`lone_bytes` of the target): the arena lives as long as the call, from before a
+    backward has read what was saved to when it has made all gradients.
+
     Before:
         %t = host.alloc : tensor<[4] x f32, strides [1]>
     After:
@@ -34,12 +39,26 @@ class PlanMemory(Pass):
     summary = "place temporary arrays in one arena"
 
     def run(self, op: Operation, context: PassContext) -> None:
+        least = lone_bytes(context)
         for function in op.regions[0].blocks[0].ops:
             if isinstance(function, host.HostFuncOp):
                 lives = lifetimes(function)
+                alone = lone(lives, least) if least else set()
+                context.count("alone", len(alone))
+                lives = [life for life in lives if life.op not in alone]
                 fixed = place_static([a for a in lives if isinstance(a.size, int)])
                 place_symbolic([a for a in lives if isinstance(a.size, Expr)], fixed)
                 context.count("placed", len(lives))
+
+
+def lone(lives: list[Life], least: int) -> set[host.AllocOp]:
+    """The allocations of at least so many bytes whose place in the arena no other of at least half
+    their size would have before or after them."""
+    fixed = [(life.size, life) for life in lives if isinstance(life.size, int)]
+    return {
+        life.op for size, life in fixed
+        if size >= least and all(life.meets(other) for more, other in fixed if 2 * more >= size)
+    }  # fmt: skip
 
 
 def place_static(lives: list[Life]) -> int:

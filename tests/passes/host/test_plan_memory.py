@@ -5,15 +5,21 @@ from __future__ import annotations
 import random
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import irc
 from irc.dialects import host
 from irc.dialects.host.memory import Life, aligned, memory_bytes
 from irc.ir.symbols import evaluate, symbol
 from irc.ir.types import bf16
-from irc.passes.host.plan_memory import _PlacedBuffer, place_static, place_symbolic
+from irc.options.options import parse_options
+from irc.passes.host.plan_memory import _PlacedBuffer, lone, place_static, place_symbolic
+from irc.pipeline import lower
+from irc.target.attribute import settle
 from tests.passes.kernel.programs import tensor
+from tests.runtime.gpu_stub import Stub
 
 
 def life(size, start, end):
@@ -121,3 +127,35 @@ def test_many_lives_at_a_time_take_no_long_searches():
         assert len(placed.busy(one)) <= 24
         placed.add(one, 64 * number, 64)
     assert place_static(lives) == 64 * 400
+
+
+def test_what_nothing_takes_turns_with_is_alone():
+    large, small, long = life(1024, 5, 9), life(256, 0, 3), life(512, 0, 9)
+    assert lone([large, small, long], 1024) == {large.op}
+    assert lone([large, small, long], 512) == {large.op, long.op}
+    assert not lone([large, small, long], 1025)
+    assert not lone([large, life(512, 0, 4)], 1024), "they share a place"
+    assert lone([large, life(508, 0, 4)], 1024) == {large.op}
+    assert lone([large, life(symbol("s0") * 8, 0, 4)], 1024) == {large.op}
+
+
+def summed(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """A gradient of an embedding, whose sums are f32 while they grow."""
+    y = torch.relu(x @ x.t()) @ x
+    return y, torch.ops.aten.embedding_dense_backward(x * 2, i, 1000, -1, False)
+
+
+@pytest.mark.parametrize("least", [16 << 20, 200_000])
+def test_large_arrays_of_a_gpu_have_memory_of_their_own(least, monkeypatch):
+    x, i = torch.randn(8, 64).bfloat16(), torch.randint(0, 1000, (8,))
+    module = irc.trace(summed, [x, i])
+    settle(module, f"#irc.target<sm_90, lone_bytes = {least}>")
+    lower(module, None, parse_options(None, None), verify="each", functional=True)
+    allocs = [op for op in module.walk() if isinstance(op, host.AllocOp) and not op.escapes]
+    own = [op.memory.type.shape for op in allocs if op.offset is None]
+    assert own == ([(1000, 64)] if least == 200_000 else []) and len(allocs) > 2
+    stub = Stub()
+    call = stub.build(module, monkeypatch)
+    for _ in range(2):
+        for found, expected in zip(stub.call(call, x, i), summed(x, i), strict=True):
+            torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
