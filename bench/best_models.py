@@ -4,11 +4,13 @@
     python -m bench.best_models --sides irc,irc-frozen,irc-tuned,inductor
 
 Sides, a process each: `irc`, `irc-frozen` (freezing), `irc-tuned` (freezing and max_autotune), the
-same of Inductor, and `eager`. All are compiled at once, each on processors of its own, then they
-are called in turn. A model's lines: milliseconds of a call, of eager's time, seconds of the first
-call, RMS error against eager mode in float64, and peak memory: what the process holds at most
-within a call, in MB, less what eager's does; then the ratios, the median over rounds, of Inductor's
-best over irc's frozen and tuned side, and of Inductor's default over irc's.
+same of Inductor, and `eager`. Those that measure are compiled one after the other, with all
+processors; the others at once, each on processors of its own. Then all are called in turn. A
+model's lines: milliseconds of a call, of eager's time, seconds of the first call, RMS error against
+eager mode in float64, and peak memory: what the process holds at most within a call, in MB, less
+what eager's does; with --where the operators that take a call's time, by torch's profiler, and
+`rest`, what none of them takes: generated kernels. Then the ratios, the median over rounds, of
+Inductor's best over irc's frozen and tuned side, and of Inductor's default over irc's.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ MODELS = ("bert-base", "gpt2-small", "vit-base", "resnet-50", "convnext-tiny", "
 HEAD = ("model", "side", "ms", "eager/it", "first s", "error", "peak MB over eager's")
 LEAST_SECONDS = 0.05
 """A figure of a round takes so long, or one call."""
+SHOWN = 6
+"""Operators that --where tells."""
 
 
 def prepare(case: dict[str, Any], backend: str) -> Prepared:
@@ -81,7 +85,23 @@ def prepare(case: dict[str, Any], backend: str) -> Prepared:
         doubled = tuple(t.double() if t.is_floating_point() else t for t in inputs)
         with torch.no_grad():
             facts["error"] = relative_error(output.double(), exact(*doubled))
-    return Prepared(step, facts)
+    return Prepared(step, facts, lambda: operators_of(step))
+
+
+def operators_of(call: Any) -> dict[str, float]:
+    """Milliseconds of a call in operators, those first that take the most, and what is left."""
+    from torch.profiler import ProfilerActivity, profile
+
+    calls = 3
+    with profile(activities=[ProfilerActivity.CPU]) as record:
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        wall = (time.perf_counter() - start) / calls * 1e3
+    times = {e.key: e.self_cpu_time_total / calls / 1e3 for e in record.key_averages()
+             if "::" in e.key}  # fmt: skip
+    found = dict(sorted(times.items(), key=lambda pair: -pair[1])[:SHOWN])
+    return {**found, "rest": wall - sum(times.values())}
 
 
 def peak_of(call: Any) -> float:
@@ -95,15 +115,17 @@ def peak_of(call: Any) -> float:
     return int(re.findall(r"VmHWM:\s+(\d+) kB", told)[0]) / 1024
 
 
-def compiled_at_once(sides: Sequence[Side], case: dict[str, Any]) -> dict[str, Any]:
-    """The facts of all sides by name, each compiled on processors of its own; what failed is told
-    and has none."""
+def all_compiled(sides: Sequence[Side], case: dict[str, Any]) -> dict[str, Any]:
+    """The facts of all sides by name: those that measure compiled by themselves, the others at
+    once, each on processors of its own; what failed is told and has none."""
     every = sorted(os.sched_getaffinity(0))
-    share = max(1, len(every) // len(sides))
+    alone = [side for side in sides if "max_autotune" in SIDES[side.backend]]
+    others = [side for side in sides if side not in alone]
+    share = max(1, len(every) // max(1, len(others)))
 
     def compile_side(number: int, side: Side) -> dict[str, Any] | None:
         own = {every[(number * share + i) % len(every)] for i in range(share)}
-        os.sched_setaffinity(side.pid, own)
+        os.sched_setaffinity(side.pid, every if side in alone else own)
         try:
             return side.prepare(case)
         except SideFailed as error:
@@ -112,9 +134,11 @@ def compiled_at_once(sides: Sequence[Side], case: dict[str, Any]) -> dict[str, A
         finally:
             os.sched_setaffinity(side.pid, every)
 
-    with ThreadPoolExecutor(len(sides)) as threads:
-        facts = list(threads.map(compile_side, range(len(sides)), sides))
-    return {side.backend: each for side, each in zip(sides, facts, strict=True) if each}
+    facts = {side.backend: compile_side(0, side) for side in alone}
+    with ThreadPoolExecutor(max(1, len(others))) as threads:
+        found = threads.map(compile_side, range(len(others)), others)
+        facts.update(zip((side.backend for side in others), found, strict=True))
+    return {name: known for name, known in facts.items() if known}
 
 
 def in_turn(sides: Sequence[Side], rounds: int) -> dict[str, list[float]]:
@@ -143,8 +167,10 @@ def measure(name: str, asked: argparse.Namespace) -> dict[str, float]:
         try:
             case = {"model": name, "dtype": asked.dtype, "error": not asked.no_errors,
                     "budget": asked.budget}  # fmt: skip
-            facts = compiled_at_once(sides, case)
-            times = in_turn([side for side in sides if side.backend in facts], asked.rounds)
+            facts = all_compiled(sides, case)
+            left = [side for side in sides if side.backend in facts]
+            times = in_turn(left, asked.rounds)
+            where = {side.backend: side.inspect() for side in left if asked.where}
         finally:
             for side in sides:
                 side.stop()
@@ -153,6 +179,9 @@ def measure(name: str, asked: argparse.Namespace) -> dict[str, float]:
         told = ", ".join(f"{key} {value}" for key, value in known.items()
                          if isinstance(value, int) and value)  # fmt: skip
         print(f"  {label}: {told}" if told else "", end="\n" if told else "", flush=True)
+    for label, operators in where.items():
+        told = ", ".join(f"{operator} {ms:.1f}" for operator, ms in operators.items())
+        print(f"  {label} ms: {told}", flush=True)
     ratios = ratios_of(times)
     for what, ratio in ratios.items():
         print(f"{name} {what}: {ratio:.3f}", flush=True)
@@ -199,6 +228,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=0, help="of irc's tuning, seconds")
     parser.add_argument("--seconds", type=float, default=1e9, help="no model begins after them")
     parser.add_argument("--no-errors", action="store_true")
+    parser.add_argument("--where", action="store_true", help="what takes a call's time")
     asked = parser.parse_args()
     print_load()
     start, found = time.perf_counter(), []

@@ -5,12 +5,12 @@ models in a short time.
 
 A process a model. irc is tuned with an empty store, one model at a time, on all processors; its
 line has the seconds of the first call, those that it measured, and how many candidates it built,
-the same for a second compile with the store that the first one filled. Inductor's sides are
-compiled all at once on PROCESSORS of the machine's each, for as long as PATIENCE: it measures while
-others compile and measure. Then one model after another is clocked, sides taking turns, as
-`bench.gpu_models` does, while nothing else runs. With --again each of Inductor's sides is then
-compiled once more by itself, from the kernels that it left on disk but without its choices, which
-nothing disturbs now, and clocked again beside irc's.
+the same for a second compile with the store that the first one filled. Inductor's sides, and with
+--plain irc's with CUDA graphs alone, are compiled all at once on PROCESSORS of the machine's each,
+for as long as PATIENCE: Inductor measures while others compile and measure. Then one model after
+another is clocked, sides taking turns, as `bench.gpu_models` does, while nothing else runs. With
+--again each of Inductor's sides is then compiled once more by itself, from the kernels that it left
+on disk but without its choices, which nothing disturbs now, and clocked again beside irc's.
 """
 
 from __future__ import annotations
@@ -127,6 +127,9 @@ def _compiled(compiler: Compiler, every: list[int], lock: Any, asked: argparse.N
     def peer() -> None:
         if not asked.alone:
             sides["inductor"] = compiler.side("inductor", PEER)
+        if asked.plain:
+            sides["plain"] = compiler.side("irc", {"triton.cudagraphs": True})
+            sides["plain"].name = "irc untuned"
 
     if lock.acquire(block=False):
         try:
@@ -138,7 +141,7 @@ def _compiled(compiler: Compiler, every: list[int], lock: Any, asked: argparse.N
         peer()
         with lock:
             tune()
-    return [sides[key] for key in ("irc", "inductor") if key in sides]
+    return [sides[key] for key in ("irc", "inductor", "plain") if key in sides]
 
 
 def _clocked(name: str, mode: str, sides: list[Any]) -> dict[str, float]:
@@ -147,9 +150,11 @@ def _clocked(name: str, mode: str, sides: list[Any]) -> dict[str, float]:
     gpu_models.measured(sides)
     for each in sides:
         print(gpu_models.line(name, mode, each), flush=True)
-    if len(sides) < 2:
-        return {}
-    return {kind: getattr(sides[0], kind) / getattr(sides[1], kind) for kind in KINDS}
+    ratios = {kind: getattr(sides[0], kind) / getattr(sides[1], kind)
+              for kind in KINDS if sides[1:] and sides[1].name == "inductor"}  # fmt: skip
+    if sides[-1].name == "irc untuned":
+        ratios["of untuned"] = sides[0].wall / sides[-1].wall
+    return ratios
 
 
 def child(
@@ -167,7 +172,7 @@ def child(
         parent.recv()
         os.sched_setaffinity(0, every)
         parent.send(_clocked(name, "max-autotune", sides))
-        if parent.recv() and len(sides) > 1:
+        if parent.recv() and not asked.alone:
             again = [sides[0], compiler.side("inductor", PEER)]
             parent.send(_clocked(name, "max-autotune again", again))
         else:
@@ -212,8 +217,8 @@ def measure(names: list[str], asked: argparse.Namespace) -> list[dict[str, dict[
 
 def told(ratios: dict[str, dict[str, float]], how: str) -> None:
     """Print what irc's figures are of Inductor's."""
-    names = [name for name, each in ratios.items() if each]
-    for kind in KINDS if names else ():
+    for kind in dict.fromkeys(key for each in ratios.values() for key in each):
+        names = [name for name, known in ratios.items() if kind in known]
         each = [ratios[name][kind] for name in names]
         print(f"max-autotune {how} {kind}: geometric mean {geometric_mean(each):.3f}, "
               + " ".join(f"{n} {r:.2f}" for n, r in zip(names, each, strict=True)),
@@ -228,6 +233,7 @@ def main() -> None:
     parser.add_argument("--models", default="", help="names, with commas between")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--alone", action="store_true", help="without Inductor")
+    parser.add_argument("--plain", action="store_true", help="irc without tuning, too")
     parser.add_argument("--again", action="store_true", help="Inductor once more, by itself")
     parser.add_argument("--budget", type=int, default=15, help="of irc's tuning, seconds")
     parser.add_argument("--patience", type=float, default=170.0, help="seconds for compiling")

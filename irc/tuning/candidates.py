@@ -10,7 +10,6 @@ A generator gives what to change; what no verifier of schedules accepts falls aw
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from irc.dialects.loop.ops import ScheduleAttr
 from irc.dialects.loop.schedule import CONTRACTION_KEYS
 from irc.ir import attributes as A
 from irc.ir.core import Operation
+from irc.target import Target
 from irc.tuning.applying import members_of
 from irc.tuning.candidate import Candidate
 
@@ -35,18 +35,27 @@ Values = Mapping[str, Any]
 @attrs.frozen
 class Variation:
     """What to change: entries of the operation's schedule, and of every member of a group that has
-    the key, by a function of the value that it has."""
+    the key, by a function of the value that it has. expected: as of a `Candidate`."""
 
     top: Values = attrs.field(factory=dict)
     members: Mapping[str, Callable[[Any], Any]] = attrs.field(factory=dict)
+    expected: float = 0.0
 
 
 @attrs.frozen
 class Schedules:
-    """The schedules of a compute or group: its own, and those of its members."""
+    """The schedules of a compute or group: its own, and those of its members; the operation and
+    what it is scheduled for, where that is known."""
 
     top: Values
     members: tuple[Values, ...] = ()
+    op: Operation | None = None
+    target: Target | None = None
+
+    @property
+    def entries(self) -> Mapping[str, A.Attribute]:
+        """The operation's own schedule."""
+        return _entries(self.op) if self.op is not None else {}
 
     def values(self, key: str) -> list[Any]:
         """The values of a key in all of them."""
@@ -85,15 +94,17 @@ def _entries(op: Operation) -> Mapping[str, A.Attribute]:
     return schedule.entries.as_dict() if isinstance(schedule, ScheduleAttr) else {}
 
 
-def candidates_for(op: Operation) -> list[Candidate]:
+def candidates_for(op: Operation, target: Target | None = None) -> list[Candidate]:
     """What a compute or group with a complete schedule may run as: its own schedule first, then
-    at most `MOST` - 1 others."""
+    at most `MOST` - 1 others. target: what it is scheduled for, for those that its figures decide.
+    """
     schedule = op.attributes.get("schedule")
     default = Candidate()
     if not isinstance(schedule, ScheduleAttr):
         return [default]
     members = members_of(op)
-    present = Schedules(_plain(_entries(op)), tuple(_plain(_entries(m)) for m in members))
+    inner = tuple(_plain(_entries(m)) for m in members)
+    present = Schedules(_plain(_entries(op)), inner, op, target)
     distinct: dict[Candidate, None] = {default: None}
     for generator in _generators.get((schedule.target, kind_of(op)), ()):
         for variation in generator(present):
@@ -131,7 +142,7 @@ def _candidate(
     if not any(texts):
         return None
     inner = tuple(texts[1:]) if any(texts[1:]) else ()
-    return Candidate("irc", texts[0], inner)
+    return Candidate("irc", texts[0], inner, variation.expected)
 
 
 def _attribute(value: Any) -> A.Attribute:
@@ -277,35 +288,6 @@ def gpu_reductions(schedules: Schedules) -> Iterator[Variation]:
         for stages in (1, 2, 4):
             yield Variation({"num_stages": stages})
     yield Variation({"early_reads": not top.get("early_reads")})
-
-
-#: Tiles of products on a GPU: first and second dimension, how many times as deep as the default's,
-#: warps, stages. Those of `bench.gpu_products` that were the fastest for some shape on an H200.
-GPU_TILES = (
-    (128, 256, 1, 8, 4), (256, 192, 1, 8, 3), (128, 192, 1, 8, 5), (128, 128, 1, 8, 3),
-    (64, 192, 1, 4, 5), (128, 128, 1, 4, 3), (64, 64, 2, 4, 4), (64, 96, 1, 4, 4),
-    (64, 144, 1, 4, 6), (64, 128, 1, 4, 4), (128, 64, 1, 4, 4), (64, 64, 2, 4, 7),
-    (128, 96, 1, 8, 4), (64, 192, 1, 4, 3), (64, 64, 1, 4, 5), (64, 32, 2, 4, 8),
-    (64, 16, 2, 4, 4), (64, 16, 2, 4, 8),
-)  # fmt: skip
-
-
-@generates("gpu", "contraction")
-def gpu_tiles(schedules: Schedules) -> Iterator[Variation]:
-    """Other tiles, with their warps and stages, those first that have about as many sums as the
-    default's; groups of rows of tiles, and as many programs as there are processors."""
-    top = schedules.top
-    names = ("tile_n", "tile_m") if top.get("products") == "swapped" else ("tile_m", "tile_n")
-    sums = math.prod(int(top.get(name, 1)) for name in names)
-    near = sorted(GPU_TILES, key=lambda tile: abs(math.log2(tile[0] * tile[1] / max(sums, 1))))
-    for place, (first, second, deeper, warps, stages) in enumerate(near):
-        entries = {**dict(zip(names, (first, second), strict=True)), **_scaled(top, tile_k=deeper)}
-        alone = {"programs": 0, "flat": False}  # what lasts has less memory for stages
-        yield Variation({**entries, "num_warps": warps, "num_stages": stages, **alone})
-        if place == 3:
-            yield Variation({"group_m": 16})
-    for stages in (3, 4, 5):
-        yield Variation({"num_stages": stages})
 
 
 __all__ = ["KINDS", "Schedules", "Variation", "candidates_for", "generates", "kind_of", "times"]

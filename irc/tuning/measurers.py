@@ -29,6 +29,11 @@ MOST_THREADS = 16
 """Threads that build at most: passes hold the interpreter's lock for a thirtieth of what compiling
 a kernel for a GPU takes."""
 
+GRACE_SECONDS = 1.0
+"""A sample may take so much longer than until the deadline."""
+KILLED_AGAIN = 2
+"""What something else ended is asked so many times more."""
+
 Item = TypeVar("Item")
 
 
@@ -178,10 +183,19 @@ def on_threads(
 
 
 class PoolMeasurer:
-    """Asks the workers of a pool. What crashes or hangs there has no time."""
+    """Asks the workers of a pool. What crashes or hangs there has no time; what something else
+    ended is asked again. No sample but the default's first is waited for much longer than until
+    the deadline."""
 
-    def __init__(self, problem: Problem, options: Options, pool: Any) -> None:
-        self._pool = pool
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        pool: Any,
+        deadline: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pool, self._deadline, self._clock = pool, deadline, clock
         asked = {name: getattr(options, name) for name in BUILT_WITH}
         described = problem.to_json()
         self._own = pool.workers[0]
@@ -195,7 +209,7 @@ class PoolMeasurer:
         from irc.tuning.pool import WorkerFailure
 
         try:
-            self._own.ask({"do": "begin", **self._for(Candidate())})
+            self._asked(self._own, {"do": "begin", **self._for(Candidate())})
         except WorkerFailure as error:
             raise NoArguments(str(error)) from error
 
@@ -207,24 +221,27 @@ class PoolMeasurer:
         step: Callable[[], None],
     ) -> tuple[dict[int, str], dict[int, float]]:
         """Build all that are worth it and take a sample of each, on all workers; gives why some
-        have none, by number, and the samples."""
-        from irc.tuning.pool import LIMIT_SECONDS, WorkerFailure
+        have none, by number, and the samples. Raises NoArguments where something ends every worker
+        of the default."""
+        from irc.tuning.pool import WorkerFailure, WorkerKilled
 
         known: dict[int, float] = {}
 
         def ask(worker: Any, number: int) -> str | float:
-            left = deadline - clock()
-            if number and left <= 0:
+            if number and clock() >= deadline:
                 return UNBUILT
             slow = unpromising(candidates, dict(known)).get(number)
             if slow:
                 return slow
             try:
-                limit = LIMIT_SECONDS if not number else min(LIMIT_SECONDS, left + 1.0)
                 request = {"do": "seconds", **self._for(candidates[number])}
                 metrics.add("autotune_candidates")
-                known[number] = float(worker.ask(request, limit))
+                known[number] = float(self._asked(worker, request, bool(number)))
                 return known[number]
+            except WorkerKilled as error:
+                if not number:
+                    raise NoArguments(str(error)) from error
+                return str(error)
             except WorkerFailure as error:
                 return str(error)
             finally:
@@ -240,7 +257,22 @@ class PoolMeasurer:
 
     def seconds(self, candidate: Candidate) -> float:
         """A sample, always from the problem's own device, so that all are timed on one."""
-        return float(self._own.ask({"do": "seconds", **self._for(candidate)}))
+        return float(self._asked(self._own, {"do": "seconds", **self._for(candidate)}, True))
+
+    def _asked(self, worker: Any, request: Mapping[str, Any], hurried: bool = False) -> Any:
+        """The value of a request, if it is `hurried` within what is left and `GRACE_SECONDS`.
+        Raises WorkerFailure."""
+        from irc.tuning.pool import LIMIT_SECONDS, WorkerKilled
+
+        again = KILLED_AGAIN
+        while True:
+            left = max(0.0, self._deadline - self._clock()) + GRACE_SECONDS
+            try:
+                return worker.ask(request, min(LIMIT_SECONDS, left) if hurried else LIMIT_SECONDS)
+            except WorkerKilled:
+                if not again or hurried and self._clock() >= self._deadline:
+                    raise
+                again -= 1
 
     def _for(self, candidate: Candidate) -> dict[str, Any]:
         return {**self._request, "candidate": candidate.to_json()}

@@ -46,6 +46,10 @@ class WorkerFailure(Exception):
     """Why a request has no value: what it raised, or how its worker ended."""
 
 
+class WorkerKilled(WorkerFailure):
+    """Something else ended the worker: a person, or the system where memory is short."""
+
+
 def visible_devices(environ: Mapping[str, str], count: int) -> list[str]:
     """The devices that this process sees, as `CUDA_VISIBLE_DEVICES` names them; `count`: how many
     there are where it is not set."""
@@ -120,7 +124,7 @@ class TuningWorker:
             process.stdin.write(json.dumps({**request, "limit": limit}).encode() + b"\n")
             process.stdin.flush()
         except OSError:
-            raise WorkerFailure(self._ended()) from None
+            raise self._ended() from None
         pieces: list[bytes] = []
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
@@ -129,19 +133,20 @@ class TuningWorker:
                     raise WorkerFailure(f"it took more than {limit:.0f} s")
                 piece = os.read(process.stdout.fileno(), 1 << 16)
                 if not piece:
-                    raise WorkerFailure(self._ended())
+                    raise self._ended()
                 pieces.append(piece)
                 if sum(map(len, pieces)) > MOST_ANSWER:
                     raise WorkerFailure("its worker writes without an end")
         return b"".join(pieces)
 
-    def _ended(self) -> str:
+    def _ended(self) -> WorkerFailure:
         """How the process ended, and the end of what it wrote."""
         assert self._process is not None
         try:
             status = self._process.wait(5)
         except subprocess.TimeoutExpired:
-            return "its worker closed its output"
+            return WorkerFailure("its worker closed its output")
+        failure = WorkerKilled if status == -signal.SIGKILL else WorkerFailure
         told = f"its worker ended with status {status}"
         if status < 0:
             with contextlib.suppress(ValueError):
@@ -149,7 +154,7 @@ class TuningWorker:
         self._written.seek(0, os.SEEK_END)
         self._written.seek(max(0, self._written.tell() - TOLD_BYTES))
         last = self._written.read().decode(errors="replace").strip().splitlines()
-        return f"{told} ({last[-1].strip()})" if last else told
+        return failure(f"{told} ({last[-1].strip()})" if last else told)
 
     def kill(self) -> None:
         """End the process while another thread waits for its answer, which is then a failure."""
@@ -275,5 +280,5 @@ def close_shared() -> None:
         _shared.clear()
 
 
-__all__ = ["Pool", "TuningWorker", "WorkerFailure", "can_start", "close_shared", "shared_pool",
-           "visible_devices"]  # fmt: skip
+__all__ = ["Pool", "TuningWorker", "WorkerFailure", "WorkerKilled", "can_start",
+           "close_shared", "shared_pool", "visible_devices"]  # fmt: skip

@@ -75,6 +75,9 @@ def hold(
             try:
                 seconds = sample(choices[number])
             except Exception as error:
+                if samples[number] and clock() >= deadline:
+                    cut = True  # it was ended, and has a time
+                    break
                 reasons[number] = failed(error)
             else:
                 if math.isfinite(seconds):

@@ -147,12 +147,13 @@ class Session:
         self, open_: Mapping[str, Open], stores: Stores, tell: Callable[[str], None]
     ) -> None:
         """Measure what no store has, one problem after the other. Those that others measure are
-        waited for in the order of their keys, so that nobody waits for who waits for him."""
+        waited for in the order of their keys, so that nobody waits for who waits for him, and for
+        all of them `LOCK_FACTOR` times the budget at most."""
         with ExitStack() as locks:
             left = []
+            until = self.clock() + LOCK_FACTOR * self.options.max_autotune_budget
             for key, each in sorted(open_.items()):
-                waiting = LOCK_FACTOR * self.options.max_autotune_budget
-                locks.enter_context(stores.alone(key, waiting))
+                locks.enter_context(stores.alone(key, max(0.0, until - self.clock())))
                 winner = _stored(each.problem, each.candidates, stores, key, tell)
                 if winner is None:
                     left.append(each)
@@ -367,7 +368,7 @@ def measure(
 
     metrics.add("autotune_problems")
     bar = Progress(problem.what, len(candidates))
-    with _measurer(problem, options, built) as measurer, bar:
+    with _measurer(problem, options, built, deadline, clock) as measurer, bar:
         measurer.begin()
         failed, first = measurer.prepare(candidates, deadline, clock, bar.step)
         usable = promising([n for n in range(len(candidates)) if n not in failed], first)
@@ -399,7 +400,11 @@ def promising(numbers: Sequence[int], first: Mapping[int, float]) -> list[int]:
 
 @contextmanager
 def _measurer(
-    problem: Problem, options: Options, built: ThreadMeasurer | None = None
+    problem: Problem,
+    options: Options,
+    built: ThreadMeasurer | None,
+    deadline: float,
+    clock: Callable[[], float],
 ) -> Iterator[Any]:
     """What builds and times candidates of a problem."""
     from irc.tuning import pool
@@ -409,7 +414,8 @@ def _measurer(
         built.close()
         return
     if options.autotune_in_subproc and pool.can_start():
-        yield PoolMeasurer(problem, options, pool.shared_pool(devices_of(problem, options)))
+        workers = pool.shared_pool(devices_of(problem, options))
+        yield PoolMeasurer(problem, options, workers, deadline, clock)
         return
     here = ThreadMeasurer(problem, options)
     try:

@@ -50,8 +50,6 @@ EXAMPLES = {
     "gpu pointwise": (f"#loop.schedule<gpu, {GPU.format(r=0, more='')}>", False),
     "gpu reduction": (f"#loop.schedule<gpu, {GPU.format(r=64, more=', persistent = false')}>",
                       True),
-    "gpu contraction": ('#loop.schedule<gpu, num_stages = 4 : i64, num_warps = 4 : i64, products '
-                        '= "dot", tile_k = 64 : i64, tile_m = 64 : i64, tile_n = 64 : i64>', True),
 }  # fmt: skip
 
 

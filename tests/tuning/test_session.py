@@ -91,7 +91,10 @@ def test_workers_killed_at_random_moments_hang_nothing(monkeypatch):
                 measurer = session.PoolMeasurer(squares(), Options(), pool)
                 measurer.begin = lambda: None
                 monkeypatch.setattr(session, "_measurer", lambda *_, m=measurer: nullcontext(m))
-                timings = session.measure(squares(), CHOICES, Options())
+                try:
+                    timings = session.measure(squares(), CHOICES, Options())
+                except session.NoArguments:
+                    continue  # the default's worker was killed each time
                 for number, seconds in enumerate(timings.seconds):
                     killed = "SIGKILL" in timings.reasons.get(number, "")
                     assert seconds == (math.inf if killed else 3.0 - number)

@@ -46,7 +46,8 @@ def with_sizes(
             if LEAST_SIZE <= other <= MOST_SIZE:
                 sizes = tuple((n, other if n == name else s) for n, s in problem.sizes)
                 asked.append((op, name, size, other))
-                problems.append((attrs.evolve(problem, sizes=sizes), candidates_for(op)[:most]))
+                candidates = candidates_for(op, target_of(context))[:most]
+                problems.append((attrs.evolve(problem, sizes=sizes), candidates))
     winners = choose_all(problems, context) if problems else []
     faster: dict[Operation, Faster] = {}
     for (op, name, size, other), winner in zip(asked, winners, strict=True):

@@ -12,6 +12,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType
 from irc.options.options import DEFAULT, Options
 from irc.options.table import own_backends
+from irc.passes.kernel.gpu import contraction_candidates  # noqa: F401  # what it registers
 from irc.passes.kernel.sizes import with_sizes
 from irc.target import Target, target_of
 from irc.tuning import choose_all
@@ -67,7 +68,7 @@ class Tune(Pass):
                    if context.spend("tune", inner)]  # fmt: skip
             if self.take >= 0:
                 for inner in ops:
-                    candidates = candidates_for(inner)
+                    candidates = candidates_for(inner, target)
                     apply(inner, candidates[min(self.take, len(candidates) - 1)])
                 continue
             every = ops
@@ -84,7 +85,7 @@ class Tune(Pass):
         problems = [problem_of(op, target, REST, describe(op)) for op in ops]
         distinct = len({problem.canonical() for problem in problems}) if target.is_gpu else 1
         most = max(LEAST, BUILDS // distinct) if target.is_gpu else None
-        every = [candidates_for(op)[:most] for op in ops]
+        every = [candidates_for(op, target)[:most] for op in ops]
         asked = list(zip(problems, every, strict=True))
         changed = []
         for op, candidates, winner in zip(ops, every, choose_all(asked, context), strict=True):

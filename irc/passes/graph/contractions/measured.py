@@ -21,6 +21,7 @@ from irc.ir.symbols import dim_product
 from irc.ir.types import TensorType
 from irc.options.options import Options
 from irc.passes.graph.contractions.surroundings import Surroundings
+from irc.passes.kernel.gpu import contraction_candidates  # noqa: F401  # what it registers
 from irc.target import Target, target_of
 from irc.tuning import Candidate, Problem, choose_all
 from irc.tuning.applying import members_of, merged
@@ -162,21 +163,30 @@ def own_candidates(
     before, _, _ = problem.pipeline.partition(",loop-to-kernel")
     context = PassContext(target=target, explains=False)
     PassManager.parse(f"{before},schedule").run(module, context)
-    entries, known = [""], first.attribute()
+    entries, known = [Candidate("irc")], first.attribute()
     for op in main_of(module).block.ops:
         if isinstance(op, loop.ComputeOp | loop.GroupOp) and kind_of(op) == "contraction":
             place = next((k for k, m in enumerate(members_of(op)) if _multiplies(m)), 0)
-            near = [c.members[place] if c.members else c.schedule for c in candidates_for(op)]
-            entries += near[:FIRST]
-            entries += _splits([*members_of(op), op][place], op, target) if parts is None else [
+            near = [Candidate("irc", c.members[place] if c.members else c.schedule, (), c.expected)
+                    for c in candidates_for(op, target)]  # fmt: skip
+            splits = _splits([*members_of(op), op][place], op, target) if parts is None else [
                 _in_parts(count) for count in parts[1 : 1 + PARTS]
             ]  # fmt: skip
+            entries += [*near[:FIRST], *(Candidate("irc", text) for text in splits)]
             entries += near[FIRST:]
             products = _says_products(op)
             known = products if known is None else merged(products, known)
-    plain = first.attribute()
-    return [Candidate.of("irc", merged(known, read_schedule_text(text)) if text else plain)
-            for text in dict.fromkeys(entries)][:most]  # fmt: skip
+    return [_completed(each, first, known) for each in dict.fromkeys(entries)][:most]
+
+
+def _completed(
+    candidate: Candidate, first: Candidate, known: ScheduleAttr | None
+) -> Candidate:
+    """A candidate with the entries of the first one, or what else is known of all."""
+    if not candidate.schedule:
+        return first
+    changes = merged(known, read_schedule_text(candidate.schedule))
+    return Candidate("irc", str(changes), (), candidate.expected)
 
 
 def _says_products(op: Operation) -> ScheduleAttr | None:

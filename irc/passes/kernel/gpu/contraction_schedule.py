@@ -9,7 +9,7 @@ import attrs
 from irc.analysis.contraction import Side
 from irc.analysis.cost import op_cost
 from irc.analysis.multiplied import Multiplied, length_bytes, multiplied_by, row_bytes
-from irc.analysis.tile_cost import PLAIN_SHAPES, ROW, SHAPES
+from irc.analysis.tile_cost import PLAIN_SHAPES, ROW, SHAPES, StagedTile, TileCost, TileShape
 from irc.dialects import arith, loop
 from irc.dialects.kernel.dots import Dot
 from irc.dialects.loop.schedule import CONTRACTION_KEYS
@@ -51,7 +51,7 @@ def contraction_entries(
         return None
     plain = dots[0].element is f32 and precision == A.StringAttr("ieee")
     access = preset.get("access") or A.StringAttr(_access(space, dots, gpu))
-    multiplied = _multiplied(plan, space, dots, gpu, plain, access == A.StringAttr("descriptors"))
+    multiplied = multiplied_of(plan, space, dots, gpu, plain, access == A.StringAttr("descriptors"))
     if not (asked or _is_worth(multiplied, dots, gpu)):
         return None
     entries = _tiles(plan, space, multiplied, gpu, preset)
@@ -70,7 +70,7 @@ def _is_worth(multiplied: Multiplied, dots: list[Dot], gpu: GpuFeatures) -> bool
     return floats and multiplied.is_worth(gpu)
 
 
-def _multiplied(
+def multiplied_of(
     plan: GpuPlan,
     space: ContractionSpace,
     dots: Sequence[Dot],
@@ -109,6 +109,37 @@ def _access(space: ContractionSpace, dots: Sequence[Dot], gpu: GpuFeatures) -> s
     return "descriptors" if cut else "pointers"
 
 
+@attrs.frozen
+class TileChoices:
+    """What tiles are chosen of: shapes, depths of a step, the order of the dimensions ("dot" or
+    "swapped"), and the model of their time."""
+
+    cost: TileCost
+    shapes: tuple[TileShape, ...]
+    steps: tuple[int, ...]
+    products: str
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The key of a schedule by what it says of a shape."""
+        first, second = ("tile_m", "tile_n") if self.products == "dot" else ("tile_n", "tile_m")
+        return {"first": first, "second": second, "warps": "num_warps"}
+
+    def tilings(self, gpu: GpuFeatures) -> list[StagedTile]:
+        """All tiles, those first that take the least time."""
+        every = self.cost.tilings(self.shapes, self.steps, gpu)
+        return sorted(every, key=lambda each: self.cost.time(each, gpu))
+
+
+def tile_choices(
+    multiplied: Multiplied, gpu: GpuFeatures, preset: Mapping[str, A.Attribute]
+) -> TileChoices:
+    """What the tiles of products are chosen of, as far as nothing is preset of them."""
+    products = str(getattr(preset.get("products"), "value", multiplied.products(gpu)))
+    shapes = PLAIN_SHAPES if multiplied.plain else SHAPES
+    return TileChoices(multiplied.cost(gpu, products), shapes, multiplied.steps(gpu), products)
+
+
 def _tiles(
     plan: GpuPlan,
     space: ContractionSpace,
@@ -117,28 +148,19 @@ def _tiles(
     preset: Mapping[str, A.Attribute],
 ) -> dict[str, A.Attribute]:
     """The entries of the tiles that take the least time."""
-    products = str(getattr(preset.get("products"), "value", multiplied.products(gpu)))
-    cost, plain = multiplied.cost(gpu, products), multiplied.plain
-    keys = {"first": "tile_m", "second": "tile_n", "warps": "num_warps"}
-    if products == "swapped":
-        keys = {**keys, "first": "tile_n", "second": "tile_m"}
+    choices = tile_choices(multiplied, gpu, preset)
+    keys, cost = choices.keys, choices.cost
     fixed = {name: preset[key].value for name, key in keys.items() if key in preset}  # type: ignore[attr-defined]
-    shapes = dict.fromkeys(attrs.evolve(s, **fixed) for s in (PLAIN_SHAPES if plain else SHAPES))
-    steps = multiplied.steps(gpu)
-    if "tile_k" in preset:
-        steps = (preset["tile_k"].value,)  # type: ignore[attr-defined]
-    tilings = cost.tilings(shapes, steps, gpu)
-    tiling = min(tilings, key=lambda each: cost.time(each, gpu))
+    shapes = dict.fromkeys(attrs.evolve(shape, **fixed) for shape in choices.shapes)
+    steps = (preset["tile_k"].value,) if "tile_k" in preset else choices.steps  # type: ignore[attr-defined]
+    tiling = attrs.evolve(choices, shapes=tuple(shapes), steps=steps).tilings(gpu)[0]
     told = {"programs", "flat", "num_stages", "tile_k", *keys.values()} & {*preset}
     lasting = cost.lasting(tiling, gpu) if not told else None
     tiling = lasting or tiling
-    tile_m, tile_n = tiling.shape.first, tiling.shape.second
-    if products == "swapped":
-        tile_m, tile_n = tile_n, tile_m
     return {
-        "products": A.StringAttr(products),
-        "tile_m": A.IntegerAttr(tile_m),
-        "tile_n": A.IntegerAttr(tile_n),
+        "products": A.StringAttr(choices.products),
+        keys["first"]: A.IntegerAttr(tiling.shape.first),
+        keys["second"]: A.IntegerAttr(tiling.shape.second),
         "tile_k": A.IntegerAttr(tiling.step),
         "group_m": A.IntegerAttr(gpu.grouped_rows),
         "num_warps": A.IntegerAttr(tiling.shape.warps),
@@ -190,4 +212,4 @@ def _fits_32_bits(plan: GpuPlan, space: ContractionSpace, ranges: Mapping[str, R
     return all(m is not None and m < INDEX_LIMIT for m in most)
 
 
-__all__ = ["contraction_entries"]
+__all__ = ["TileChoices", "contraction_entries", "multiplied_of", "tile_choices"]

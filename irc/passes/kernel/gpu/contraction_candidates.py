@@ -1,0 +1,74 @@
+"""Tiles to measure for a gpu kernel of contractions: those that the model expects to be as good."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from irc.analysis.tile_cost import StagedTile, TileShape
+from irc.dialects.kernel.dots import Dot
+from irc.ir.types import f32
+from irc.passes.kernel.gpu.contraction_schedule import TileChoices, multiplied_of, tile_choices
+from irc.passes.kernel.gpu.contraction_space import contraction_space, factor_of
+from irc.passes.kernel.gpu.plan import plan_for_gpu
+from irc.passes.kernel.plan.plan import flatten
+from irc.tuning.candidates import Schedules, Values, Variation, generates
+
+NEAR = 1.3
+"""Tiles of so many times the expected time of the best ones are looked at ..."""
+MOST_OF_A_SHAPE = 2
+"""... and of a shape so many, with other steps in flight or other depths."""
+GROUPED = 16
+"""Rows of tiles in a group, where a factor's rows are to stay in the second-level cache longer."""
+PLACE_OF_GROUPED = 3
+
+
+@generates("gpu", "contraction")
+def expected_tiles(schedules: Schedules) -> Iterator[Variation]:
+    """Tiles with their warps and steps in flight, by the time that the model expects of them."""
+    choices, target, top = choices_of(schedules), schedules.target, schedules.top
+    if choices is None or target is None:
+        return
+    gpu, keys = target.gpu, choices.keys
+    base = choices.cost.time(_present(choices, top), gpu)
+    counts: Counter[TileShape] = Counter()
+    for place, tiling in enumerate(choices.tilings(gpu)):
+        time = choices.cost.time(tiling, gpu)
+        if place == PLACE_OF_GROUPED:
+            yield Variation({"group_m": GROUPED}, expected=1.0)
+        if time > NEAR * base or time == float("inf"):
+            break
+        counts[tiling.shape] += 1
+        if counts[tiling.shape] <= MOST_OF_A_SHAPE:
+            shape = {key: getattr(tiling.shape, name) for name, key in keys.items()}
+            alone = {"programs": 0, "flat": False}  # what lasts has less memory for stages
+            entries = {"tile_k": tiling.step, "num_stages": tiling.stages, **alone}
+            yield Variation({**shape, **entries}, expected=time / base)
+
+
+def choices_of(schedules: Schedules) -> TileChoices | None:
+    """What the tiles of an operation are chosen of; None for one that the model doesn't know."""
+    if schedules.op is None or schedules.target is None:
+        return None
+    plan = plan_for_gpu(flatten(schedules.op))
+    space = contraction_space(plan)
+    if isinstance(space, str):
+        return None
+    precision, gpu = str(schedules.top.get("precision", "")), schedules.target.gpu
+    every = [factor_of(contraction, precision) for _, contraction in space.contractions]
+    dots = [dot for dot in every if isinstance(dot, Dot)]
+    if len(dots) < len(every):
+        return None
+    plain = dots[0].element is f32 and precision in ("", "ieee")
+    described = schedules.top.get("access") == "descriptors"
+    multiplied = multiplied_of(plan, space, dots, gpu, plain, described)
+    return tile_choices(multiplied, gpu, schedules.entries)
+
+
+def _present(choices: TileChoices, top: Values) -> StagedTile:
+    """The tiles that a schedule says."""
+    shape = TileShape(**{name: int(top.get(key, 1)) for name, key in choices.keys.items()})
+    return StagedTile(shape, int(top.get("tile_k", 1)), int(top.get("num_stages", 1)))
+
+
+__all__ = ["choices_of", "expected_tiles"]
