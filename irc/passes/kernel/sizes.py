@@ -24,38 +24,111 @@ FACTOR = 16
 """How many times as large, and as small, as while the program was traced a size is looked at."""
 LEAST_SIZE, MOST_SIZE = 4, 1 << 16
 
+BISECTIONS = 2
+"""How often a size in the middle is measured where a schedule begins to be faster: of 16 to one it
+is then known within a factor of two."""
+
 Entries = dict[str, A.Attribute]
-Faster = dict[int, tuple[str, int, Candidate]]
-"""What is the fastest by a symbol's size, with the symbol and the size that it was measured at."""
+
+
+@attrs.frozen
+class Other:
+    """An operation at another size of a symbol than the one (`size`) that it was scheduled for:
+    what is the fastest there, and between which sizes it begins to be (0: those two)."""
+
+    op: Operation
+    problem: Problem
+    name: str
+    size: int
+    other: int
+    winner: Candidate = Candidate()
+    span: tuple[int, int] = (0, 0)
+
+    @property
+    def low(self) -> int:
+        """The smaller end of the span."""
+        return self.span[0] or min(self.size, self.other)
+
+    @property
+    def high(self) -> int:
+        """The larger end."""
+        return self.span[1] or max(self.size, self.other)
+
+    @property
+    def middle(self) -> int:
+        """Up to where the schedule of the smaller size counts: the geometric mean."""
+        return int((self.low * self.high) ** 0.5)
+
+    def problem_at(self, size: int) -> Problem:
+        """The problem to be measured at a size."""
+        sizes = tuple((n, size if n == self.name else s) for n, s in self.problem.sizes)
+        return attrs.evolve(self.problem, sizes=sizes)
+
+    def narrowed(self, faster: bool) -> Other:
+        """With the half of the span that is left where the winner is faster in the middle, or
+        isn't."""
+        above = faster == (self.other < self.size)
+        return attrs.evolve(self, span=(self.middle, self.high) if above
+                            else (self.low, self.middle))  # fmt: skip
 
 
 def with_sizes(
     ops: Sequence[Operation], rest: str, what: Any, most: int | None, context: PassContext
 ) -> None:
     """Measure operations whose leading size is a symbol at smaller and larger ones, too, and give
-    them the schedules that are faster there as `variants`."""
-    asked: list[tuple[Operation, str, int, int]] = []
+    them the schedules that are faster there as `variants`, from the sizes on that measuring finds
+    between."""
+    asked: list[Other] = []
     problems: list[tuple[Problem, list[Candidate]]] = []
     for op in ops:
         name = leading_symbol(op)
-        if name is None or not _may_have_variants(op):
-            continue
+        if name is None or any(each.inits for each in _computes(op)):
+            continue  # a kernel that combines into an array has no second one
         problem = problem_of(op, target_of(context), rest, what(op))
         size = dict(problem.sizes)[name]
+        candidates = candidates_for(op, target_of(context))[:most]
+        candidates = [c for c in candidates if _takes_the_same(op, name, c, rest, context)]
         for other in (size // FACTOR, size * FACTOR):
-            if LEAST_SIZE <= other <= MOST_SIZE:
-                sizes = tuple((n, other if n == name else s) for n, s in problem.sizes)
-                asked.append((op, name, size, other))
-                candidates = candidates_for(op, target_of(context))[:most]
-                problems.append((attrs.evolve(problem, sizes=sizes), candidates))
+            if LEAST_SIZE <= other <= MOST_SIZE and len(candidates) > 1:
+                asked.append(Other(op, problem, name, size, other))
+                problems.append((asked[-1].problem_at(other), candidates))
     winners = choose_all(problems, context) if problems else []
-    faster: dict[Operation, Faster] = {}
-    for (op, name, size, other), winner in zip(asked, winners, strict=True):
-        if winner.schedule or winner.members:
-            faster.setdefault(op, {})[other] = (name, size, winner)
-    for op, each in faster.items():
-        if write_variants(op, each, rest, context):
+    found = [attrs.evolve(each, winner=winner) for each, winner in zip(asked, winners, strict=True)
+             if winner.schedule or winner.members]  # fmt: skip
+    faster: dict[Operation, list[Other]] = {}
+    for each in bounded(found, context):
+        faster.setdefault(each.op, []).append(each)
+    for op, others in faster.items():
+        if write_variants(op, others, rest, context):
             context.count("sized")
+
+
+def bounded(found: Sequence[Other], context: PassContext) -> list[Other]:
+    """The same with narrower spans: at sizes between, what is faster there is measured against what
+    the operation has."""
+    for _ in range(BISECTIONS):
+        open_ = [each for each in found if each.low < each.middle < each.high]
+        asked = [(e.problem_at(e.middle), [Candidate(), e.winner]) for e in open_]
+        winners = choose_all(asked, context) if asked else []
+        narrower = {each: each.narrowed(winner == each.winner)
+                    for each, winner in zip(open_, winners, strict=True)}  # fmt: skip
+        found = [narrower.get(each, each) for each in found]
+    return list(found)
+
+
+def _computes(op: Operation) -> list[loop.ComputeOp]:
+    return [each for each in op.walk() if isinstance(each, loop.ComputeOp)]
+
+
+def _takes_the_same(
+    op: Operation, name: str, candidate: Candidate, rest: str, context: PassContext
+) -> bool:
+    """Whether a kernel with a candidate's schedule takes the arrays that the operation's own takes:
+    one of a product on a CPU may pack others."""
+    if kind_of(op) != "contraction" or _is_gpu(op) or candidate == Candidate():
+        return True
+    changes = _changes(candidate, 1 + len(members_of(op)))
+    return _formed(op, [_variant(name, 1, changes)], [], rest, context) == ""
 
 
 def leading_symbol(op: Operation) -> str | None:
@@ -66,58 +139,69 @@ def leading_symbol(op: Operation) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _may_have_variants(op: Operation) -> bool:
-    """Whether kernels with other schedules take the same arrays: none that a kernel packs into, and
-    none that it combines into."""
-    computes = [each for each in op.walk() if isinstance(each, loop.ComputeOp)]
-    schedule = op.attributes.get("schedule")
-    gpu = isinstance(schedule, loop.ScheduleAttr) and schedule.is_gpu
-    return not any(each.inits for each in computes) and (gpu or kind_of(op) != "contraction")
-
-
 def write_variants(
-    op: Operation, winners: Faster, rest: str, context: PassContext
+    op: Operation, others: Sequence[Other], rest: str, context: PassContext
 ) -> bool:
-    """Write what was faster at other sizes, by the size, into an operation's schedule; whether its
-    kernels can be formed."""
+    """Write what was faster at other sizes into an operation's schedule; whether its kernels can be
+    formed."""
     parts = [op, *members_of(op)]
-    before = [part.attributes.get("schedule") for part in parts]
-    known = [s.entries.as_dict() if isinstance(s, loop.ScheduleAttr) else {} for s in before]
-    name, size, _ = next(iter(winners.values()))
-    changes = {other: _changes(winner, len(parts)) for other, (_, _, winner) in winners.items()}
-    large = next((changes[other] for other in changes if other > size), None)
+    known = [_entries(part) for part in parts]
+    changes = {each: _changes(each.winner, len(parts)) for each in others}
+    large = next((changes[each] for each in others if each.other > each.size), None)
     back = [{k: now[k] for k in each} for now, each in
             zip(known, large or [{}] * len(parts), strict=True)]  # fmt: skip
     variants: list[A.Attribute] = []
-    for other in sorted(changes):
-        if other < size:
-            small = [{**b, **each} for b, each in zip(back, changes[other], strict=True)]
-            variants.append(_variant(name, _between(other, size), small))
+    for each in sorted(others, key=lambda each: each.other):
+        if each.other < each.size:
+            small = [{**b, **own} for b, own in zip(back, changes[each], strict=True)]
+            variants.append(_variant(each.name, each.middle, small))
         else:
-            variants.append(_variant(name, _between(size, other), back))
-    for part, now, each in zip(parts, known, large or [{}] * len(parts), strict=True):
-        own = {**now, **each, **({"variants": A.ArrayAttr(variants)} if part is op else {})}
-        part.attributes["schedule"] = loop.ScheduleAttr(_target(before[0]), A.DictAttr(own))
-    problem = problem_of(op, target_of(context), rest, "")
+            variants.append(_variant(each.name, each.middle, back))
+    reason = _formed(op, variants, large or [], rest, context, keep=True)
+    if reason:
+        context.remark(f"one schedule serves all sizes: {reason}", op)
+    return not reason
+
+
+def _formed(
+    op: Operation,
+    variants: Sequence[A.Attribute],
+    changes: Sequence[Entries],
+    rest: str,
+    context: PassContext,
+    keep: bool = False,
+) -> str:
+    """Why an operation's kernels can't be formed with these variants, and its own schedule and its
+    members' changed; "" where they can. The schedules then stay if that is asked."""
+    parts = [op, *members_of(op)]
+    before = [part.attributes.get("schedule") for part in parts]
+    for number, part in enumerate(parts):
+        own = {**_entries(part), **(changes[number] if changes else {})}
+        if part is op:
+            own["variants"] = A.ArrayAttr(variants)
+        part.attributes["schedule"] = loop.ScheduleAttr("gpu" if _is_gpu(op) else "cpu",
+                                                        A.DictAttr(own))  # fmt: skip
+    reason = ""
     try:
-        PassManager.parse("form-kernels").run(problem.module(), PassContext(explains=False))
+        module = problem_of(op, target_of(context), rest, "").module()
+        PassManager.parse("form-kernels").run(module, PassContext(explains=False))
     except IRCError as error:
-        context.remark(f"one schedule serves all sizes: {error.message}", op)
+        reason = error.message
+    if reason or not keep:
         for part, schedule in zip(parts, before, strict=True):
             if schedule is not None:
                 part.attributes["schedule"] = schedule
-        return False
-    return True
+    return reason
 
 
-def _target(schedule: object) -> str:
-    assert isinstance(schedule, loop.ScheduleAttr)
-    return schedule.target
+def _entries(part: Operation) -> Entries:
+    schedule = part.attributes.get("schedule")
+    return schedule.entries.as_dict() if isinstance(schedule, loop.ScheduleAttr) else {}
 
 
-def _between(small: int, large: int) -> int:
-    """Up to where the schedule of the smaller size counts."""
-    return int((small * large) ** 0.5)
+def _is_gpu(op: Operation) -> bool:
+    schedule = op.attributes.get("schedule")
+    return isinstance(schedule, loop.ScheduleAttr) and schedule.is_gpu
 
 
 def _changes(winner: Candidate, parts: int) -> list[Entries]:
@@ -135,4 +219,4 @@ def _variant(name: str, most: int, entries: Sequence[Entries]) -> A.DictAttr:
     return A.DictAttr(named)
 
 
-__all__ = ["leading_symbol", "with_sizes", "write_variants"]
+__all__ = ["Other", "bounded", "leading_symbol", "with_sizes", "write_variants"]

@@ -23,10 +23,13 @@ from irc.tuning import Candidate  # noqa: E402
 from tests.conformance.gpu_programs import interpreted  # noqa: E402
 
 UP_TO_LOOPS = ("functional", "aten-to-graph", "graph-to-layout", "layout-to-loop", "fuse-loops")
-#: What is the fastest at a size, by target: entries of schedules of the operation and its members.
-WINNERS = {"cpu": {4: ("", ("lanes = 4 : i64", "copies = 2 : i64")),
-                   1024: ("", ("lanes = 8 : i64", "", "lanes = 8 : i64"))},
-           "gpu": {4: ("num_warps = 1 : i64", ()), 1024: ("num_warps = 8 : i64", ())}}  # fmt: skip
+#: What is the fastest up to FEW and from MANY rows on, by target: entries of schedules of the
+#: operation and its members.
+FEW, MANY = 16, 256
+WINNERS = {"cpu": {FEW: ("", ("lanes = 4 : i64", "copies = 2 : i64")),
+                   MANY: ("", ("lanes = 8 : i64", "", "lanes = 8 : i64"))},
+           "gpu": {FEW: ("num_warps = 1 : i64", ()),
+                   MANY: ("num_warps = 8 : i64", ())}}  # fmt: skip
 
 
 def softmax(x):
@@ -48,7 +51,11 @@ def module_with_sizes(target, monkeypatch, rows=64):
         leading = sizes.leading_symbol(op)
         found = []
         for problem, _ in asked:
-            top, members = WINNERS[kind][dict(problem.sizes)[leading]]
+            size = dict(problem.sizes)[leading]
+            if FEW < size < MANY:
+                found.append(Candidate())
+                continue
+            top, members = WINNERS[kind][FEW if size <= FEW else MANY]
             texts = [f"#loop.schedule<{kind}, {text}>" if text else "" for text in (top, *members)]
             found.append(Candidate("irc", texts[0], tuple(texts[1:])))
         return found
@@ -71,15 +78,15 @@ def grids(module, size):
 def test_the_host_program_launches_the_kernel_of_a_size(target, monkeypatch):
     module, op, rest = module_with_sizes(Target.named(target), monkeypatch)
     variants = op.attributes["schedule"].entries.get("variants")
-    assert [each.get("most").value for each in variants] == [16, 256]
+    assert [each.get("most").value for each in variants] == [22, 181]  # of 16 to 32, 128 to 256
     text = irc.print_op(module)
     assert irc.print_op(irc.parse(text)) == text
     PassManager.parse(rest, verify="each").run(module)
     functions = [o for o in module.walk() if isinstance(o, kernel.KernelFuncOp)]
     assert len(functions) == 3
-    for size in (1, 16, 17, 256, 257, 5000):
+    for size in (1, 22, 23, 181, 182, 5000):
         busy = [bool(grid) for grid in grids(module, size)]
-        assert busy == [size <= 16, 16 < size <= 256, size > 256]
+        assert busy == [size <= 22, 22 < size <= 181, size > 181]
 
 
 def test_results_are_right_at_each_size_and_in_the_interpreter(monkeypatch):
@@ -87,7 +94,7 @@ def test_results_are_right_at_each_size_and_in_the_interpreter(monkeypatch):
     before = module.clone()
     PassManager.parse(rest).run(module)
     program = irc.build(module)
-    for rows in (2, 16, 17, 256, 257):
+    for rows in (2, 22, 23, 181, 182):
         x = torch.randn(rows, 100)
         torch.testing.assert_close(program(x)[0], softmax(x))
         torch.testing.assert_close(irc.run(module, x)[0], softmax(x))
@@ -99,7 +106,7 @@ def test_results_are_right_in_tritons_interpreter(monkeypatch):
     PassManager.parse(rest).run(module)
     with interpreted():
         program = irc.build(module)
-        for rows in (2, 17):
+        for rows in (2, 23):
             x = torch.randn(rows, 7)
             torch.testing.assert_close(program(x)[0], softmax(x))
 
@@ -123,3 +130,62 @@ def test_a_size_that_is_no_symbol_and_sums_into_an_array_have_one_schedule(monke
 def test_entries_for_no_size_are_refused(entries):
     with pytest.raises(ValueError, match="not entries with a size"):
         loop.ScheduleAttr("cpu", A.DictAttr({"variants": A.ArrayAttr([A.DictAttr(entries)])}))
+
+
+class Weight(torch.nn.Module):
+    """A product with a weight of a constant size."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(24, 40))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+def product_of_rows(monkeypatch, entries, rows=64):
+    """A product of any number of rows with a constant number of columns, on a CPU, where these
+    entries of a schedule are the fastest of few rows; what was measured at the sizes beside."""
+    module = irc.trace(Weight(), (torch.randn(rows, 24),), dynamic=True)
+    made_for = carry(module, Target.host())
+    texts = pipeline.stages(made_for)
+    before = ["functional", "aten-to-graph", "choose-contractions{products=IRC}"]
+    after = [texts[s] for s in ("graph-to-layout", "layout-to-loop", "fuse-loops")]
+    PassManager.parse(",".join([*before, *after, "schedule"])).run(module, PassContext())
+    (op,) = (o for o in module.lookup("main").block.ops
+             if isinstance(o, loop.ComputeOp | loop.GroupOp))  # fmt: skip
+    measured = []
+
+    def choose_all(asked, context):
+        winners = []
+        for problem, candidates in asked:
+            size = dict(problem.sizes)[sizes.leading_symbol(op)]
+            measured.append((size, [each.schedule for each in candidates]))
+            fast = next((c for c in candidates if entries in c.schedule), Candidate())
+            winners.append(fast if size <= FEW else Candidate())
+        return winners
+
+    monkeypatch.setattr(sizes, "choose_all", choose_all)
+    context = PassContext(target=made_for, settled=made_for, options=Options())
+    sizes.with_sizes([op], REST, describe, None, context)
+    rest = texts["loop-to-kernel"].split(",", 1)[1] + "," + texts["kernel-to-host"]
+    return module, op, rest, measured
+
+
+def test_a_product_on_a_cpu_has_kernels_by_its_rows(monkeypatch):
+    module, op, rest, measured = product_of_rows(monkeypatch, "tile_rows")
+    (variant,) = op.attributes["schedule"].entries.get("variants")
+    assert variant.get("most").value == 22 and variant.get("tile_rows") is not None
+    assert {size for size, _ in measured} == {4, 1024, 16, 32}
+    PassManager.parse(rest, verify="each").run(module)
+    program = irc.build(module)
+    for rows in (2, 3, 22, 23, 100):
+        x, w = torch.randn(rows, 24), torch.randn(24, 40)
+        torch.testing.assert_close(program(w, x)[0], x @ w)
+
+
+def test_a_schedule_that_packs_into_other_arrays_is_not_measured_at_other_sizes(monkeypatch):
+    _, op, _, measured = product_of_rows(monkeypatch, "tile_rows")
+    packs = op.attributes["schedule"].entries.get("pack_right").value
+    texts = {text for _, candidates in measured for text in candidates}
+    assert texts and f"pack_right = {str(not packs).lower()}" not in "".join(texts)
