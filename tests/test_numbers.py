@@ -53,7 +53,12 @@ KNOWN = {
     "passes/kernel/gpu/form.py": {"ENDS_ORDER": NAMES},
     "passes/kernel/gpu/odd_rows.py": {"GROUP_BYTES": FORMAT},
     "passes/kernel/gpu/plan.py": {"INDEX_LIMIT": FORMAT},
-    "passes/kernel/sizes.py": {"FACTOR": REACH, "LEAST_SIZE, MOST_SIZE": REACH},
+    "passes/kernel/gpu/contraction_candidates.py": {
+        "NEAR": REACH, "MOST_OF_A_SHAPE": REACH, "GROUPED": REACH, "PLACE_OF_GROUPED": REACH,
+    },
+    "passes/kernel/sizes.py": {
+        "FACTOR": REACH, "LEAST_SIZE, MOST_SIZE": REACH, "BISECTIONS": REACH,
+    },
     "passes/kernel/tune.py": {"BUILDS, LEAST": REACH, "MOST_STEPS, GPU_STEPS": REACH},
     "passes/layout/elide_layout_copies.py": {"COPY, READ": NAMES},
     "passes/layout/shared_results.py": {"LIMIT": REACH},
