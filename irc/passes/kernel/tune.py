@@ -12,7 +12,6 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType
 from irc.options.options import DEFAULT, Options
 from irc.options.table import own_backends
-from irc.passes.kernel.gpu import contraction_candidates  # noqa: F401  # what it registers
 from irc.passes.kernel.sizes import with_sizes
 from irc.target import Target, target_of
 from irc.tuning import choose_all
@@ -60,6 +59,8 @@ class Tune(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         options = context.options if isinstance(context.options, Options) else None
         target = target_of(context)
+        if target.is_gpu:  # what it registers isn't loaded for a CPU
+            from irc.passes.kernel.gpu import contraction_candidates  # noqa: F401
         for function in op.regions[0].blocks[0].ops:
             if not isinstance(function, func.FuncOp):
                 continue

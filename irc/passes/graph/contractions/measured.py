@@ -21,7 +21,6 @@ from irc.ir.symbols import dim_product
 from irc.ir.types import TensorType
 from irc.options.options import Options
 from irc.passes.graph.contractions.surroundings import Surroundings
-from irc.passes.kernel.gpu import contraction_candidates  # noqa: F401  # what it registers
 from irc.target import Target, target_of
 from irc.tuning import Candidate, Problem, choose_all
 from irc.tuning.applying import members_of, merged
@@ -159,6 +158,8 @@ def own_candidates(
     tiles; `most` at all, as the pass `tune` looks around what was chosen. All have the entries of
     the first, as far as they don't say otherwise. parts: of the depth that may be summed up, the
     first one's first; None: as tiles that leave a GPU idle want it."""
+    if target.is_gpu:  # what it registers isn't loaded for a CPU
+        from irc.passes.kernel.gpu import contraction_candidates  # noqa: F401
     module = problem.with_candidate(first)
     before, _, _ = problem.pipeline.partition(",loop-to-kernel")
     context = PassContext(target=target, explains=False)
