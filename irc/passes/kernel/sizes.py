@@ -93,27 +93,27 @@ def with_sizes(
                 asked.append(Other(op, problem, name, size, other))
                 problems.append((asked[-1].problem_at(other), candidates))
     winners = choose_all(problems, context) if problems else []
-    found = [attrs.evolve(each, winner=winner) for each, winner in zip(asked, winners, strict=True)
+    others = [attrs.evolve(each, winner=winner) for each, winner in zip(asked, winners, strict=True)
              if winner.schedule or winner.members]  # fmt: skip
     faster: dict[Operation, list[Other]] = {}
-    for each in bounded(found, context):
+    for each in bounded(others, context):
         faster.setdefault(each.op, []).append(each)
     for op, others in faster.items():
         if write_variants(op, others, rest, context):
             context.count("sized")
 
 
-def bounded(found: Sequence[Other], context: PassContext) -> list[Other]:
+def bounded(others: Sequence[Other], context: PassContext) -> list[Other]:
     """The same with narrower spans: at sizes between, what is faster there is measured against what
     the operation has."""
     for _ in range(BISECTIONS):
-        open_ = [each for each in found if each.low < each.middle < each.high]
+        open_ = [each for each in others if each.low < each.middle < each.high]
         asked = [(e.problem_at(e.middle), [Candidate(), e.winner]) for e in open_]
         winners = choose_all(asked, context) if asked else []
         narrower = {each: each.narrowed(winner == each.winner)
                     for each, winner in zip(open_, winners, strict=True)}  # fmt: skip
-        found = [narrower.get(each, each) for each in found]
-    return list(found)
+        others = [narrower.get(each, each) for each in others]
+    return list(others)
 
 
 def _computes(op: Operation) -> list[loop.ComputeOp]:
