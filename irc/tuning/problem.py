@@ -30,7 +30,7 @@ from irc.ir.module import ModuleOp
 from irc.ir.symbols import evaluate, free_symbols
 from irc.ir.text.parser import parse
 from irc.ir.text.printer import print_op
-from irc.ir.types import TensorType, Type, element_bytes, index
+from irc.ir.types import TensorType, Type, element_bytes, index, none
 from irc.target import Target
 from irc.target.attribute import carried, carry
 from irc.tuning.applying import apply, tunable_in
@@ -258,12 +258,12 @@ def _function_of(
     ops: Sequence[Operation], reads: Sequence[Value], names: Sequence[str], level: str
 ) -> func.FuncOp:
     """@main, with an argument for each symbol and for each value that is read. It returns what is
-    read elsewhere: of one operation all results."""
+    read elsewhere: of one operation all results that there are."""
     types = [*(index for _ in names), *(v.type for v in reads)]
     whole, only = set(ops), len(ops) == 1
-    results = [v for op in ops for v in op.results
-               if only or not isinstance(op, graph.Constant)
-               and any(user not in whole for user in v.users)]  # fmt: skip
+    results = [v for op in ops for v in op.results if v.type is not none
+               and (only or not isinstance(op, graph.Constant)
+                    and any(user not in whole for user in v.users))]  # fmt: skip
     outer = {"level": A.StringAttr(level)}
     function = func.FuncOp.create("main", types, [v.type for v in results], outer)
     builder = Builder.at_end(function.block)

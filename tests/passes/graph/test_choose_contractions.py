@@ -3,6 +3,8 @@ against eager mode in float64."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import attrs
 import pytest
 import torch
@@ -191,7 +193,8 @@ def test_without_autotuning_nobody_is_asked():
     [
         ("CUTLASS", torch.mm, [(3, 4), (4, 5)], "the options allow no kernel"),
         ("TRITON", torch.mm, [(3, 4), (4, 5)], "the options allow no kernel"),
-        ("IRC", torch.conv_transpose2d, [(1, 2, 4, 4), (2, 3, 3, 3)], "it is transposed"),
+        ("IRC", partial(torch.conv_transpose2d, stride=2), [(1, 2, 4, 4), (2, 3, 3, 3)],
+         "it is transposed, and its stride is not 1"),
     ],
 )
 def test_where_nothing_may_compute_it_the_error_says_what_to_allow(words, function, shapes, reason):

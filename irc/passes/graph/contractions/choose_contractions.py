@@ -15,11 +15,17 @@ from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import PassContext, register_pass
-from irc.ir.rewrite.passes import PatternPass
+from irc.ir.rewrite.passes import PatternPass, apply_patterns
 from irc.ir.rewrite.patterns import pattern
 from irc.options.options import DEFAULT, moved_rows
 from irc.options.table import own_backends
 from irc.passes.graph.contractions.convolutions import convolution_form
+from irc.passes.graph.contractions.gradients import (
+    BACKWARD,
+    gradient_form,
+    split_gradients,
+    transposed_form,
+)
 from irc.passes.graph.contractions.measured import (
     described,
     element_of,
@@ -60,7 +66,8 @@ class Policy:
         if winner is not None:
             return winner.backend, winner.attribute()
         allowed = self.allowed(call)
-        if LIBRARY in allowed or not self.measures:
+        left = call.callee == BACKWARD and isinstance(form, str)
+        if LIBRARY in allowed or left or not measures(self.context):
             return self.modelled(call, form)
         if "irc" in allowed and not isinstance(form, str):
             frozen = call.callee in MATRIX_PRODUCTS and is_frozen(call, self.context)
@@ -78,15 +85,10 @@ class Policy:
         raise error
 
     def allowed(self, call: graph.CallAten) -> frozenset[str]:
-        """Who may compute a call."""
+        """Who may compute a call. On a GPU gradients of convolutions are a library's."""
+        if call.callee == BACKWARD and target_of(self.context).is_gpu:
+            return frozenset({LIBRARY})
         return self.products if call.callee in MATRIX_PRODUCTS else self.convolutions
-
-    @property
-    def measures(self) -> bool:
-        """Whether the compile measures who computes what (max_autotune); else the cost model says
-        who, and a library may always."""
-        options = self.context.options
-        return options is None or options.max_autotune or options.max_autotune_gemm
 
     def modelled(
         self, call: graph.CallAten, form: Form | str
@@ -116,14 +118,31 @@ class Policy:
         if "backend" in call.attributes or not self.allowed(call).issuperset({LIBRARY, "irc"}):
             return False
         options = self.context.options
-        if options is None or not self.measures or isinstance(form_of(call), str):
+        if options is None or not measures(self.context) or isinstance(form_of(call), str):
             return False
         return call.callee in MATRIX_PRODUCTS or not is_frozen(call, self.context)
 
 
+def measures(context: PassContext) -> bool:
+    """Whether the compile measures who computes what (max_autotune); else the cost model says who,
+    and a library may always."""
+    options = context.options
+    return options is None or options.max_autotune or options.max_autotune_gemm
+
+
 def form_of(call: graph.CallAten) -> Form | str:
-    """What makes the result of a product or convolution, or why nothing does."""
-    return product_form(call) if call.callee in MATRIX_PRODUCTS else convolution_form(call)
+    """What makes the result of a product, a convolution, or one of its gradients, or why nothing
+    does."""
+    if call.callee in MATRIX_PRODUCTS:
+        return product_form(call)
+    if call.callee == BACKWARD:
+        return gradient_form(call)
+    return transposed_form(call) if is_transposed(call) else convolution_form(call)
+
+
+def is_transposed(call: graph.CallAten) -> bool:
+    """Whether a call is a transposed convolution."""
+    return call.arguments.as_dict().get("transposed") is A.TRUE
 
 
 # mm(a, b) -> cast(dot_general(a, b))
@@ -139,7 +158,9 @@ def choose(call: Any, rw: Any) -> Any:
     if isinstance(form, str):
         raise UserError(f"irc can't compute {call.callee}: {form}", op=call)
     target, linear = target_of(rw.state.context), call.callee in MATRIX_PRODUCTS
-    rw.replace(call, [form(rw.builder, with_precision(schedule, call, linear, target))])
+    value = form(rw.builder, with_precision(schedule, call, linear, target))
+    # Of the gradients of a convolution there is one.
+    rw.replace(call, [value if v.type is value.type else v for v in call.results])
     return True
 
 
@@ -149,7 +170,8 @@ class ChooseContractions(PatternPass):
 
     The latter becomes `graph.dot_general` and what is done to its sums: what `addmm` adds, a bias,
     the one rounding. Kernels may then compute that along with the sums, and the factors, too. A
-    convolution multiplies windows of the image, which are views.
+    convolution multiplies windows of the image, which are views. On a CPU calls that give several
+    gradients of a convolution are split before.
 
     products, convolutions: what may compute them, of "ATEN", "IRC", "TRITON" (irc, on a GPU) and
     "CPP" (irc, on a CPU). Where a library and irc may, a compile with `max_autotune` measures which
@@ -181,6 +203,12 @@ class ChooseContractions(PatternPass):
     schedules: int = 8
 
     patterns = (choose,)
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        gpu = target_of(context).is_gpu
+        if not gpu and measures(context) and "irc" in own_backends(self.convolutions, gpu):
+            apply_patterns(op, (split_gradients,), context)
+        super().run(op, context)
 
     def prepare(self, op: Operation, context: PassContext) -> Policy:
         gpu = target_of(context).is_gpu

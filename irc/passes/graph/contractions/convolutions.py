@@ -9,7 +9,8 @@ around an image a condition on them. Nothing is copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -27,6 +28,9 @@ from irc.passes.graph.contractions.products import (
     result_type,
     spread,
 )
+
+Ints = tuple[int, ...]
+Numbers = tuple[Ints, Ints, Ints]
 
 
 @attrs.frozen
@@ -51,14 +55,24 @@ def convolution_form(call: graph.CallAten) -> Form | str:
     wide = accumulator_of(result.element)
     if wide is None:
         return f"there are no products of {result.element}"
-    return lambda builder, schedule: _product(builder, parts, result, wide, schedule)
+    return lambda builder, schedule: convolution_product(builder, parts, result, wide, schedule)
 
 
 def _convolution(call: graph.CallAten) -> ConvolutionParts | str:
     arguments = aten.arguments_of(call)
+    numbers = numbers_of(call, arguments)
+    if isinstance(numbers, str):
+        return numbers
     image, weight, bias = (arguments[name] for name in ("input", "weight", "bias"))
     if arguments["transposed"]:
         return "it is transposed"
+    return ConvolutionParts(image, weight, bias, *numbers, arguments["groups"])
+
+
+def numbers_of(call: graph.CallAten, arguments: Mapping[str, Any]) -> Numbers | str:
+    """The strides, paddings and dilations of a convolution or of its gradients, or why it is none
+    that irc computes."""
+    image, weight = arguments["input"], arguments["weight"]
     if weight.type.element is not image.type.element:
         return "image and weight are of several types"
     spatial = image.type.rank - 2
@@ -71,79 +85,79 @@ def _convolution(call: graph.CallAten) -> ConvolutionParts | str:
             return f"its {name} is symbolic"
         lists.append(numbers * spatial if len(numbers) == 1 else numbers)
     groups = arguments["groups"]
-    if not isinstance(groups, int) or not isinstance(weight.type.shape[0], int):
-        return "its groups are symbolic"
-    stride, padding, dilation = lists
-    return ConvolutionParts(image, weight, bias, stride, padding, dilation, groups)
+    if groups != 1 and not isinstance(weight.type.shape[0], int):
+        return "its channels are symbolic, of several groups"
+    return lists[0], lists[1], lists[2]
 
 
-def _product(
+def convolution_product(
     builder: Builder,
     c: ConvolutionParts,
     result: TensorType,
     wide: Type,
     schedule: A.Attribute | None,
 ) -> Value:
-    type_, weight_type = _type(c.image), _type(c.weight)
+    """The result of a convolution: channels are the innermost of its sums."""
+    type_, weight_type = type_of(c.image), type_of(c.weight)
     spatial = type_.rank - 2
-    image = _padded(builder, c.image, c.padding)
+    image = padded_image(builder, c.image, c.padding)
     weight, split = c.weight, int(c.groups > 1)
     kernel = weight_type.shape[2:]
     spots = [k for k in range(spatial) if kernel[k] != 1]
     if split:
-        image = _reshaped(builder, image, (
-            type_.shape[0], c.groups, weight_type.shape[1], *_type(image).shape[2:],
+        image = reshaped(builder, image, (
+            type_.shape[0], c.groups, weight_type.shape[1], *type_of(image).shape[2:],
         ))  # fmt: skip
     for k in range(spatial):
-        image = _spots(builder, image, 2 + split + k, c, k, kernel[k], result.shape[2 + k])
+        image = placed(builder, image, 2 + split + k, c, k, kernel[k], result.shape[2 + k])
     channels = (c.groups, weight_type.shape[0] // c.groups) if split else weight_type.shape[:1]  # type: ignore[operator]
-    weight = _reshaped(
+    weight = reshaped(
         builder, weight, (*channels, weight_type.shape[1], *(kernel[k] for k in spots))
     )
-    inner = range(_type(image).rank - len(spots), _type(image).rank)
+    inner = range(type_of(image).rank - len(spots), type_of(image).rank)
     sums = dot_general(
         builder, image, weight, wide,
         batch=([1], [0]) if split else ([], []),
-        depth=([1 + split, *inner], list(range(1 + split, _type(weight).rank))),
+        depth=([1 + split, *inner], list(range(1 + split, type_of(weight).rank))),
         schedule=schedule,
     )  # fmt: skip
     # What comes is [groups, images, places..., channels].
     if c.bias is not None:
-        bias = _reshaped(builder, cast(builder, c.bias, wide), channels)
-        last = _type(sums).rank - 1
-        bias = spread(builder, bias, _type(sums).shape, [0, last] if split else [last])
+        bias = reshaped(builder, cast(builder, c.bias, wide), channels)
+        last = type_of(sums).rank - 1
+        bias = spread(builder, bias, type_of(sums).shape, [0, last] if split else [last])
         sums = builder.value(graph.Add, sums, bias)
     image = cast(builder, sums, result.element)
     places = range(1 + split, 1 + split + spatial)
     order = [split, *range(split), places.stop, *places]
-    return _reshaped(builder, builder.value(graph.Permute, image, permutation=order), result.shape)
+    return reshaped(builder, builder.value(graph.Permute, image, permutation=order), result.shape)
 
 
-def _spots(
+def placed(
     builder: Builder, image: Value, dim: int, c: ConvolutionParts, k: int, taps: Dim, count: Dim
 ) -> Value:
     """An image's dimension as places of the result, and taps around each as a new last one if there
     is more than one."""
-    type_ = _type(image)
-    placed = graph.replace_size(type_, dim, count)
+    type_ = type_of(image)
+    there = graph.replace_size(type_, dim, count)
     if taps != 1:
-        wide = placed.with_shape((*placed.shape, taps))
+        wide = there.with_shape((*there.shape, taps))
         image = builder.value(
             graph.Window, image, dim=dim, step=c.stride[k], dilation=c.dilation[k],
             result_types=wide,
         )  # fmt: skip
     elif c.stride[k] != 1:
         image = builder.value(
-            graph.Slice, image, dim=dim, start=0, step=c.stride[k], result_types=placed
+            graph.Slice, image, dim=dim, start=0, step=c.stride[k], result_types=there
         )
     return image
 
 
-def _padded(builder: Builder, image: Value, padding: Sequence[int]) -> Value:
+def padded_image(builder: Builder, image: Value, padding: Sequence[int]) -> Value:
     """An image with zeros around it."""
     if not any(padding):
         return image
-    type_, around = _type(image), [0, 0, *padding]
+    type_, around = type_of(image), [0, 0, *padding]
     shape = [size + 2 * more for size, more in zip(type_.shape, around, strict=True)]
     wide: Value = builder.value(
         graph.Pad, image, low=around, high=around,
@@ -152,17 +166,22 @@ def _padded(builder: Builder, image: Value, padding: Sequence[int]) -> Value:
     return wide
 
 
-def _reshaped(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
-    type_ = _type(value)
+def reshaped(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
+    """A value under other sizes."""
+    type_ = type_of(value)
     if type_.shape == tuple(shape):
         return value
     other: Value = builder.value(graph.Reshape, value, result_types=type_.with_shape(shape))
     return other
 
 
-def _type(value: Value) -> TensorType:
+def type_of(value: Value) -> TensorType:
+    """The type of a tensor."""
     assert isinstance(value.type, TensorType)
     return value.type
 
 
-__all__ = ["ConvolutionParts", "convolution_form"]
+__all__ = [
+    "ConvolutionParts", "convolution_form", "convolution_product", "numbers_of", "padded_image",
+    "placed", "reshaped", "type_of",
+]  # fmt: skip

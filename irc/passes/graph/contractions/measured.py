@@ -20,6 +20,7 @@ from irc.ir.passes import PassContext, PassManager
 from irc.ir.symbols import dim_product
 from irc.ir.types import TensorType
 from irc.options.options import Options
+from irc.passes.graph.contractions.products import result_type
 from irc.passes.graph.contractions.surroundings import Surroundings
 from irc.target import Target, target_of
 from irc.tuning import Candidate, Problem, choose_all
@@ -130,9 +131,7 @@ def panels_for(target: Target, element: Type) -> Candidate:
 
 def element_of(call: graph.CallAten) -> Type:
     """The element of what a call multiplies."""
-    type_ = call.result_types[0]
-    assert isinstance(type_, TensorType)
-    return type_.element
+    return result_type(call).element
 
 
 def in_panels(

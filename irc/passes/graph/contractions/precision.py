@@ -7,6 +7,7 @@ from typing import Any
 from irc.dialects.loop import ScheduleAttr
 from irc.ir import attributes as A
 from irc.ir.types import f32
+from irc.passes.graph.contractions.products import result_type
 from irc.target import Target
 
 
@@ -14,7 +15,7 @@ def with_precision(
     schedule: A.Attribute | None, call: Any, is_product: bool, target: Target
 ) -> A.Attribute | None:
     """Entries of a schedule for a call's products, with TF32 where torch allows it to a library."""
-    if not target.is_gpu or call.results[0].type.element is not f32:
+    if not target.is_gpu or result_type(call).element is not f32:
         return schedule
     allowed = target.product_precision != "highest" if is_product else target.tf32_convolutions
     if not allowed:

@@ -66,9 +66,8 @@ def accumulator_of(element: Type) -> Type | None:
 
 
 def result_type(call: graph.CallAten) -> TensorType:
-    """The type of a call's only result."""
-    type_ = call.results[0].type
-    assert isinstance(type_, TensorType)
+    """The type of a call's only result that is a tensor."""
+    (type_,) = (v.type for v in call.results if isinstance(v.type, TensorType))
     return type_
 
 

@@ -11,13 +11,14 @@ the same one.
 
 from __future__ import annotations
 
-from irc.analysis.channels_last import CONVOLUTION
+from irc.analysis.channels_last import BACKWARD, CONVOLUTION
 from irc.dialects import func, graph
 from irc.dialects.aten.facts import MATRIX_PRODUCTS
 from irc.dialects.graph.pointwise import PointwiseOp
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.traits import ViewLike
+from irc.ir.types import TensorType
 
 ELEMENTWISE = PointwiseOp, graph.Cast, graph.Select, graph.Bitcast
 SUMMING = graph.Reduce, graph.Moments
@@ -89,8 +90,10 @@ def _is_read_here(op: Operation, inside: set[Operation], call: Operation) -> boo
 
 
 def is_product(op: Operation | None) -> bool:
-    """Whether something is a product or a convolution, chosen for or not."""
+    """Whether something is a product, a convolution or one of its gradients, chosen for or not."""
     if isinstance(op, graph.CallAten):
+        if op.callee == BACKWARD:
+            return sum(isinstance(value.type, TensorType) for value in op.results) == 1
         return op.callee in MATRIX_PRODUCTS or op.callee == CONVOLUTION
     return isinstance(op, graph.DotGeneral)
 

@@ -1,0 +1,144 @@
+"""Gradients of convolutions, and transposed convolutions, as products of irc's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+
+from irc.analysis.channels_last import BACKWARD
+from irc.dialects import graph
+from irc.frontend.backend import recording
+from irc.ir.passes import PassManager
+from irc.options.options import from_mapping
+from irc.pipeline import stages
+
+OPTIONS: dict[str, Any] = {
+    "max_autotune": True, "max_autotune_gemm_backends": "IRC", "max_autotune_conv_backends": "IRC",
+    "fx_graph_cache": False,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def forget_programs() -> None:
+    torch._dynamo.reset()
+
+
+def products_of(module: Any) -> tuple[int, int]:
+    """How many products of irc's a program has, and how many calls that give gradients."""
+    PassManager.parse(stages("llvm", from_mapping(OPTIONS))["aten-to-graph"]).run(module)
+    ops = list(module.walk())
+    calls = [op for op in ops if isinstance(op, graph.CallAten) and op.callee == BACKWARD]
+    return sum(isinstance(op, graph.DotGeneral) for op in ops), len(calls)
+
+
+def sizes_of(case: dict[str, Any]) -> tuple[list[int], list[int]]:
+    """The sizes of the image and of the weight."""
+    groups, transposed = case.get("groups", 1), case.get("transposed", False)
+    spatial = list(case.get("image", (9, 7)))
+    image = [case.get("batch", 2), 4 * groups, *spatial]
+    first, second = (4 * groups, 3) if transposed else (3 * groups, 4)
+    return image, [first, second, *case.get("taps", (3,) * len(spatial))]
+
+
+# What isn't said: 2 images of 9 x 7, 3x3 windows, stride 1, no padding, one group.
+CASES: list[dict[str, Any]] = [
+    {}, {"padding": (1, 1)}, {"padding": (2, 0), "taps": (3, 1)}, {"stride": (2, 2)},
+    {"stride": (2, 3), "padding": (1, 2)}, {"dilation": (2, 1), "padding": (2, 1)},
+    {"groups": 3, "padding": (1, 1)}, {"groups": 3, "stride": (2, 1)}, {"taps": (1, 1)},
+    {"taps": (1, 1), "stride": (2, 2)}, {"image": (11,), "padding": (1,)},
+    {"image": (4, 5, 3), "padding": (1, 0, 1)}, {"batch": 0}, {"bias": False, "padding": (1, 1)},
+    {"padding": (3, 3)},
+    {"transposed": True}, {"transposed": True, "padding": (1, 2), "groups": 2},
+    {"transposed": True, "dilation": (2, 2), "padding": (1, 1)},
+]  # fmt: skip
+
+
+def convolve(case: dict[str, Any], x: Any, w: Any, b: Any) -> torch.Tensor:
+    spatial = x.dim() - 2
+    names = [(f"conv{d}d", f"conv_transpose{d}d") for d in (1, 2, 3)][spatial - 1]
+    numbers = {
+        name: case.get(name, (usual,) * spatial)
+        for name, usual in (("stride", 1), ("padding", 0), ("dilation", 1))
+    }
+    function = getattr(functional, names[case.get("transposed", False)])
+    result: torch.Tensor = function(x, w, b, groups=case.get("groups", 1), **numbers)
+    return result
+
+
+def image_is_ours(case: dict[str, Any]) -> bool:
+    """Whether the image's gradient is a product of irc's: one of a convolution with stride 1 and
+    no more padding than its window takes."""
+    few = max(case.get("padding", [0])) <= 2
+    return bool(case.get("transposed")) or (set(case.get("stride", [1])) == {1} and few)
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["rows", "channels-last"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_values(case: dict[str, Any], last: bool) -> None:
+    torch.manual_seed(0)
+    image, weight = sizes_of(case)
+    if last and len(image) != 4:
+        pytest.skip("images have two dimensions")
+    order = torch.channels_last if last else torch.contiguous_format
+    shown = [torch.randn(n).to(memory_format=order) for n in (image, weight)]
+    channels = weight[1] * case.get("groups", 1) if case.get("transposed") else weight[0]
+    shown += [torch.randn(channels)] if case.get("bias", True) else []
+    ours = [v.requires_grad_() for v in shown]
+    exact = [v.detach().double().requires_grad_() for v in shown]
+    with recording() as made:
+        call = torch.compile(convolve, backend="irc", options=OPTIONS, dynamic=False)
+        y = call(case, ours[0], ours[1], ours[2] if len(ours) > 2 else None)
+        z = convolve(case, exact[0], exact[1], exact[2] if len(exact) > 2 else None)
+        seed = torch.randn_like(y)
+        y.backward(seed)
+    z.backward(seed.double())
+    torch.testing.assert_close(y.double(), z, atol=1e-5, rtol=1e-5)
+    for mine, theirs in zip(ours, exact, strict=True):
+        assert mine.grad is not None and theirs.grad is not None
+        torch.testing.assert_close(mine.grad.double(), theirs.grad, atol=2e-5, rtol=1e-5)
+        assert mine.grad.stride() == mine.stride() or not mine.numel() or last
+    whole = image_is_ours(case)
+    counts = [products_of(one.imported.module) for one in made]
+    assert counts == [(1, 0), (1 + whole, 1 - whole)]
+
+
+def test_what_is_no_number_reaches_what_it_is_multiplied_with() -> None:
+    torch.manual_seed(1)
+    x, w = torch.randn(2, 4, 9, 7), torch.randn(3, 4, 3, 3)
+    x[0, 1, 4, 3] = float("nan")
+    ours, theirs = ([v.clone().requires_grad_() for v in (x, w)] for _ in range(2))
+    call = torch.compile(convolve, backend="irc", options=OPTIONS, dynamic=False)
+    for function, (image, weight) in ((call, ours), (convolve, theirs)):
+        function({}, image, weight, None).nan_to_num(0.0).sum().backward()
+    for mine, exact in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine.grad, exact.grad, atol=1e-4, rtol=1e-5, equal_nan=True)
+    assert ours[1].grad is not None and ours[1].grad[:, 1].isnan().any()
+
+
+@pytest.mark.parametrize("mask", [(True, False, True), (False, True, False), (False, False, True)])
+def test_only_what_is_asked_for(mask: tuple[bool, ...]) -> None:
+    torch.manual_seed(2)
+    ours = [torch.randn(n) for n in ((2, 4, 6, 5), (3, 4, 3, 3), (3,))]
+    for value, wanted in zip(ours, mask, strict=True):
+        value.requires_grad_(wanted)
+    exact = [v.detach().double().requires_grad_(v.requires_grad) for v in ours]
+    call = torch.compile(convolve, backend="irc", options=OPTIONS, dynamic=False)
+    call({}, *ours).square().sum().backward()
+    convolve({}, *exact).square().sum().backward()
+    for mine, theirs in zip(ours, exact, strict=True):
+        assert (mine.grad is None) is (theirs.grad is None)
+        if mine.grad is not None and theirs.grad is not None:
+            torch.testing.assert_close(mine.grad.double(), theirs.grad, atol=1e-4, rtol=1e-5)
+
+
+def test_the_weight_of_a_convolution_may_have_any_sizes() -> None:
+    """A program for all sizes, of the weight too; only irc may compute it."""
+    call = torch.compile(functional.conv2d, backend="irc", options=OPTIONS, dynamic=True)
+    torch.manual_seed(3)
+    for image, weight in (((2, 4, 9, 7), (3, 4, 3, 2)), ((3, 5, 6, 8), (7, 5, 2, 4))):
+        x, w = torch.randn(image), torch.randn(weight)
+        exact = functional.conv2d(x.double(), w.double())
+        torch.testing.assert_close(call(x, w).double(), exact, atol=1e-5, rtol=1e-5)
