@@ -113,6 +113,11 @@ class KernelWriter:
         text = evaluate_with(dim, self.symbols, _dim_texts(self))
         return f"tl.cast({text}, tl.int{bits})"
 
+    def short(self, value: Value) -> str:
+        """An index of 32 bits, as descriptors take them, whose sizes have no more."""
+        text = self.ref(value)
+        return text if self.index_bits == 32 else f"tl.cast({text}, tl.int32)"
+
     def tiles_of(self, op: kernel.LoadTileOp) -> str:
         """The descriptor of a matrix in memory and its tiles, made once, as the kernel begins."""
         key = op.described
@@ -314,7 +319,8 @@ def _load(w: KernelWriter, op: kernel.LoadOp) -> None:
 
 
 def _load_tile(w: KernelWriter, op: kernel.LoadTileOp) -> None:
-    w.define(op.value, f"{w.tiles_of(op)}.load([{w.ref(op.row)}, {w.ref(op.column)}])")
+    places = ", ".join(w.short(place) for place in (op.row, op.column))
+    w.define(op.value, f"{w.tiles_of(op)}.load([{places}])")
 
 
 def _gather(w: KernelWriter, op: kernel.GatherOp) -> None:

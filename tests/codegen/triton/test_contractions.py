@@ -196,6 +196,7 @@ LARGE = {"tile_m": 128, "tile_n": 128, "tile_k": 64, "num_warps": 4, "num_stages
          "f32.tf32.tf32"),
         (Product(512, 512, 512, F8, b_strides=(1, 512)), LARGE, "e4m3"),
         (Product(8, 512, 512), {"products": "swapped"}, "m64n16k16.f32.bf16.bf16"),
+        (FAR, {"access": "descriptors", **TINY}, "cp.async.bulk.tensor"),
     ],
 )  # fmt: skip
 def test_what_sm_90_multiplies(
