@@ -290,9 +290,11 @@ def run(case: Case, rounds: int, check_only: bool) -> dict[str, Any]:
 
 
 def copied(size: int) -> Callable[[], object]:
-    """A copy that reads and writes `size` bytes together, by whole groups of 16: a rest of a few
-    makes torch copy all of it in smaller pieces."""
-    source = torch.empty(max(size // 32, 1) * 16, dtype=torch.int8, device="cuda")
+    """A copy that reads and writes about `size` bytes together, of large arrays a multiple of 4096
+    each: CUDA copies 62,519,296 bytes in 47.5 us of an H200, 62,529,536 in 31.4."""
+    half = size // 2
+    half = half // 4096 * 4096 if half > 1 << 20 else max(half, 1)
+    source = torch.empty(half, dtype=torch.int8, device="cuda")
     target = torch.empty_like(source)
     return lambda: target.copy_(source)
 
