@@ -22,6 +22,7 @@ from loop_programs import (
     scanned,
     scattered,
     softmax,
+    summed_powers_of,
     transpose_add,
 )
 from programs import Case, Program, reduce, scan, tensor
@@ -214,6 +215,15 @@ def _softmax_online_odd() -> Case:
     made = odd_rows(softmax(16, 103, T.bf16), [extreme_rows(16, 103, torch.bfloat16)],
                     r_block=integer(32), online=A.TRUE)  # fmt: skip
     assert made.source.count(" in range(") == 2 and "irc_exp_rough_f32" in made.source
+    return made
+
+
+@case("powers_online", 1e-6)
+def _powers_online() -> Case:
+    """Maxima and sums themselves: of no number above -inf the maximum is that, and the sum NaN."""
+    made = Case(summed_powers_of(9, 100), [extreme_rows(9, 100)], r_block=integer(32),
+                online=A.TRUE)  # fmt: skip
+    assert made.expected[0][5] == -math.inf and made.expected[1][5].isnan()
     return made
 
 
