@@ -109,8 +109,13 @@ def _is_padded_for_nothing(value: Value, amounts: Sequence[int]) -> bool:
 
 def _is_padded_elsewhere(value: Value, high: Sequence[int]) -> bool:
     """Whether another product has the same padded copy of a value."""
+    assert isinstance(value.type, TensorType)
+    zero = graph.scalar_attribute(0, value.type.element)
     pads = [user for user in value.users if isinstance(user, graph.Pad)]
-    return any(not any(pad.low) and list(pad.high) == list(high) for pad in pads)
+    return any(
+        not any(pad.low) and list(pad.high) == list(high) and pad.attributes["value"] is zero
+        for pad in pads
+    )
 
 
 def _is_transposed(value: Value) -> bool:

@@ -35,11 +35,14 @@ def frozen(name: str, passes: str, target: str) -> str:
     return ran(irc.parse_file(str(FROZEN / f"{name}.mlir")), passes, target)
 
 
-def traced(function: Callable[..., Any], shape: tuple[int, ...], device: str, target: str) -> str:
+def traced(
+    function: Callable[..., Any], shape: tuple[int, ...], device: str, target: str,
+    passes: str = "aten-to-graph",
+) -> str:  # fmt: skip
     """A function of an array on the graph level."""
     with FakeTensorMode():
         x = torch.empty(shape, device=device)
-    return ran(irc.trace(function, (x,)), "functional,aten-to-graph", target)
+    return ran(irc.trace(function, (x,)), f"functional,{passes}", target)
 
 
 def host(target: str) -> str:
@@ -57,6 +60,16 @@ def pooled(x: torch.Tensor) -> torch.Tensor:
     )
 
 
+def patches(target: str) -> str:
+    """A convolution of windows that don't overlap."""
+
+    def convolved(x: torch.Tensor) -> torch.Tensor:
+        return F.conv2d(x.bfloat16(), x.new_empty(768, 3, 16, 16).bfloat16(), stride=16)
+
+    passes = "convert-aten-to-graph,patch-products"
+    return traced(convolved, (4, 3, 96, 96), "cuda:0", target, passes)
+
+
 #: The other figures with which a convolution of three channels to ten is computed by irc.
 PANELS = "panel_channels = 0, panel_results = 0, panel_pixels = 0, panel_empty = 1.0"
 CASES: dict[str, tuple[str, Callable[[str], str]]] = {
@@ -64,6 +77,8 @@ CASES: dict[str, tuple[str, Callable[[str], str]]] = {
     "ranked_row": ("32", lambda t: traced(lambda x: x.topk(3)[0], (5, 48), "cpu", t)),
     "sorted_row": ("32", lambda t: traced(lambda x: x.sort()[0], (5, 48), "cuda:0", t)),
     "seen_windows": ("3", lambda t: traced(pooled, (2, 3, 9, 9), "cuda:0", t)),
+    "narrow_convolution": ("1000000000", patches),
+    "pixel_bytes": ("6", patches),
     "small_product": ("511", host),
     "unlocked_work": ("1", host),
 }
@@ -72,7 +87,8 @@ CASES: dict[str, tuple[str, Callable[[str], str]]] = {
 @pytest.mark.parametrize("figure", CASES)
 def test_another_figure_decides_otherwise(figure: str) -> None:
     value, decided = CASES[figure]
-    name = "sm_90" if figure in ("sorted_row", "seen_windows") else "avx2"
+    on_gpu = ("sorted_row", "seen_windows", "narrow_convolution", "pixel_bytes")
+    name = "sm_90" if figure in on_gpu else "avx2"
     assert decided(name) != decided(f"#irc.target<{name}, {figure} = {value}>")
 
 

@@ -141,9 +141,10 @@ class _JoinPlanner:
     def is_small(self, op: host.LaunchOp) -> bool:
         """Whether a launch may be joined with any other."""
         callee = self.kernels[op.callee]
-        on_gpu = callee.is_gpu
-        if not on_gpu and estimate(callee.grid) * estimate(callee.work) > self.options.max_work:
-            return False
+        on_gpu, work = callee.is_gpu, callee.work
+        if not on_gpu and work is not None:
+            if estimate(callee.grid) * estimate(work) > self.options.max_work:
+                return False
         return launch_bytes(op) <= (self.options.gpu_bytes if on_gpu else self.options.max_bytes)
 
     def updates_alone(self, op: host.LaunchOp, arrays: Sequence[Value]) -> bool:

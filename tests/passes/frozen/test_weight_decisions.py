@@ -18,6 +18,7 @@ from irc.passes.frozen import fold_batch_norms as N
 from irc.passes.frozen import pack_weights as W
 from irc.passes.frozen.weighted_products import weighted_product
 from irc.passes.graph.accumulate_scatters import operands_of
+from irc.passes.graph.pad_matmul import PadMatmul
 from irc.target import Target
 from tests.passes.graph.aten_programs import Graph
 
@@ -516,19 +517,25 @@ def test_the_batch_and_the_order_of_factors():
 )  # fmt: skip
 def test_when_padding_pays(force, balance, speedup, outcome):
     p, x, y = of((512, 512), (512, 512))
+    call = p.mm(x, y).defining_op
     product = SimpleNamespace(m=512, k=512, n=512, dtype="float32")
     context = PassContext()
-    context.measure = lambda given: speedup
-    why = M.PadMatmul(force=force, balance=balance).objection(product, context)
+    context.settled, context.measure = Target.named("avx2"), lambda given: speedup
+    why = PadMatmul(force=force, balance=balance).objection(call, product, context)
     assert why == outcome if outcome is None else why.startswith(outcome)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_the_balance_is_that_of_the_target_for_an_element(dtype):
     asked = []
-    target = SimpleNamespace(operations_per_byte=lambda bits: asked.append(bits) or 1.0)
+    p, x, y = of((512, 512), (512, 512))
+    call = p.mm(x, y).defining_op
+    target = SimpleNamespace(
+        operations_per_byte=lambda bits: asked.append(bits) or 1.0, is_gpu=False
+    )
     product = SimpleNamespace(m=512, k=512, n=512, dtype=dtype)
-    assert M.PadMatmul().objection(product, SimpleNamespace(settled=target, measure=None)) is None
+    context = SimpleNamespace(settled=target, measure=None, options=PassContext().options)
+    assert PadMatmul().objection(call, product, context) is None
     assert asked == [32 if dtype == "float32" else 16]
 
 
@@ -565,15 +572,15 @@ def part(p, x, *shape, start=0, step=1):
 def test_an_array_that_was_padded_before_is_found(make, taken):
     p, x = of((6, 5))
     value = make(p, x)
-    found = M._padded_before(value, (2, 3))
+    found = M.padded_before(value, (2, 3))
     assert (found is not None) is taken and (found is None or found.type.shape == (8, 8))
 
 
 def test_every_other_element_of_a_padded_array_is_no_part_of_it():
     p, x = of((6, 5))
     value = part(p, padded(p, x, (2, 3)), 6, 4, step=2)
-    assert M._padded_before(value, (2, 4)) is None
-    assert M._padded_before(part(p, padded(p, x, (2, 3)), 6, 4), (2, 4)) is not None
+    assert M.padded_before(value, (2, 4)) is None
+    assert M.padded_before(part(p, padded(p, x, (2, 3)), 6, 4), (2, 4)) is not None
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -596,7 +603,11 @@ def test_a_factor_whose_padding_takes_no_copy():
     before = part(p, padded(p, x, (2, 3)), 6, 5)
     computed = p.value(graph.Neg, x)
     assert M._is_padded_for_nothing(before, (2, 3)) and M._is_padded_for_nothing(computed, (2, 3))
-    assert not M._is_padded_for_nothing(before, (3, 2)) and not M._is_padded_for_nothing(x, (2, 3))
+    assert not M._is_padded_for_nothing(before, (3, 2)) and not M._is_padded_for_nothing(x, (3, 2))
+    assert M._is_padded_for_nothing(x, (2, 3))  # another product's copy
+    padded(p, x, (4, 4), 1.0)
+    padded(p, x, (5, 5), low=(1, 0))
+    assert not M._is_padded_for_nothing(x, (4, 4)) and not M._is_padded_for_nothing(x, (5, 5))
     turned = p.value(graph.Permute, before, permutation=[1, 0])
     assert M._is_padded_for_nothing(turned, (3, 2)) and not M._is_padded_for_nothing(turned, (2, 3))
     seen = p.value(graph.Exp, x)

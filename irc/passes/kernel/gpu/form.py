@@ -341,7 +341,7 @@ class _GpuKernel:
         if that makes them 0; they are NaN where the row's sum is NaN anyway.
 
         Not of f32: what is read is then the -inf, too, and the assembler waits for the first
-        elements before it asks for all (softmax of 1024x30523: 80 us of an H200, 68 otherwise)."""
+        elements before it asks for all (5 of 15 reads of a row of 30,523 elements, sm_90)."""
         powers = self.evaluator.powers_of(Origin(member, number, 0))
         if powers is None or self.odd is None or member not in [m for m, _ in powers.elements]:
             return False
