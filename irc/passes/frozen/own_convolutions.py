@@ -28,9 +28,9 @@ class Convolutions:
         return None if target.is_gpu or not target.library else cls(options, target)
 
 
-def unfit(call: graph.CallAten, constants: ConstantValues, taps: int) -> str | None:
-    """Why a call is no convolution of f32 with a constant weight of `taps` x `taps` on a CPU; None
-    where it is."""
+def unfit(call: graph.CallAten, constants: ConstantValues) -> str | None:
+    """Why a call is no convolution of images of f32 with a constant weight on a CPU; None where it
+    is."""
     arguments = aten.arguments_of(call)
     weight = arguments["weight"]
     source, weights = tensor_type(arguments["input"]), tensor_type(weight)
@@ -40,8 +40,8 @@ def unfit(call: graph.CallAten, constants: ConstantValues, taps: int) -> str | N
         return "it is transposed"
     if {source.element, weights.element} != {f32} or source.device != "cpu":
         return f"it is of {source.element} on {source.device}, not of f32 on cpu"
-    if weights.shape[2:] != (taps, taps):
-        return f"its weights are {'x'.join(map(str, weights.shape[2:]))}, not {taps}x{taps}"
+    if weights.rank != 4:
+        return f"its weights have {weights.rank - 2} dimensions, not 2"
     if 0 in (*source.shape, *tensor_type(call.results[0]).shape):
         return "it has no elements"
     return None

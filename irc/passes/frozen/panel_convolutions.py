@@ -28,7 +28,7 @@ def rewrite(call: Any, rw: Any) -> Any:
     if call.callee != CONVOLUTION:
         return rw.no_match("it is no convolution")
     state: Convolutions = rw.state
-    reason = unfit(call, state.constants, 1) or _surrounded(call)
+    reason = unfit(call, state.constants) or _overlapping(call)
     reason = reason or state.options.refusal(call, state.target)
     form = reason or convolution_form(call)
     if isinstance(form, str):
@@ -39,13 +39,21 @@ def rewrite(call: Any, rw: Any) -> Any:
     return True
 
 
-def _surrounded(call: graph.CallAten) -> str | None:
-    """Why a convolution of single pixels is no product of all pixels and channels."""
+def _overlapping(call: graph.CallAten) -> str | None:
+    """Why a convolution reads elements several times, or others than those of the image; None for
+    one of pixels, or of patches that lie beside each other."""
     arguments = aten.arguments_of(call)
-    padding, groups = list(arguments["padding"]), arguments["groups"]
-    if not any(padding) and groups == 1:
-        return None
-    return f"its padding is {padding}, and it has {groups} groups"
+    lists = [list(arguments[name]) for name in ("stride", "padding", "dilation")]
+    if not all(isinstance(number, int) for numbers in lists for number in numbers):
+        return "its stride, padding or dilation is symbolic"
+    stride, padding, dilation = (numbers * 2 if len(numbers) == 1 else numbers for numbers in lists)
+    if any(padding) or arguments["groups"] != 1:
+        return f"its padding is {padding}, and it has {arguments['groups']} groups"
+    taps = tensor_type(arguments["weight"]).shape[2:]
+    alone = [n == 1 or (step >= n and apart == 1)
+             for n, step, apart in zip(taps, stride, dilation, strict=True)]  # fmt: skip
+    windows = "x".join(map(str, taps))
+    return None if all(alone) else f"its {windows} windows overlap, with a stride of {stride}"
 
 
 #: What the library applies faster: its result's readers tell.
@@ -60,10 +68,11 @@ def is_followed_by_function(value: Value) -> bool:
 
 
 def _sizes(call: graph.CallAten) -> tuple[int, int, int]:
-    """Rows, columns and depth of a convolution's product: pixels, channels out and in."""
+    """Rows, columns and depth of a convolution's product: places, channels out, and elements of a
+    window."""
     result, weight = tensor_type(call.results[0]), aten.arguments_of(call)["weight"]
-    columns, depth = (estimate(size) for size in tensor_type(weight).shape[:2])
-    return points((result.shape[0], *result.shape[2:])), columns, depth
+    columns, *depth = tensor_type(weight).shape
+    return points((result.shape[0], *result.shape[2:])), estimate(columns), points(depth)
 
 
 def _vectors(call: graph.CallAten, target: Target) -> int:
@@ -76,13 +85,14 @@ def _vectors(call: graph.CallAten, target: Target) -> int:
 
 @register_pass
 class PanelConvolutions(PatternPass):
-    """Computes 1x1 convolutions with constant f32 weights in kernels of our own.
+    """Computes convolutions of pixels or patches with constant f32 weights in kernels of our own.
 
-    One group, no padding, any stride, any sizes. A convolution becomes a product of the image's
-    pixels, and its weights are laid out once in panels of as many vectors as the tile that is
+    1x1 ones with any stride, and others whose windows don't overlap (the patches that a
+    transformer makes of an image); one group, no padding, any sizes. A convolution becomes a
+    product of the image's windows, and its weights are laid out once in panels of as many vectors as the tile that is
     fastest for its sizes, which its schedule says (`tile_vectors`). What follows it is computed
-    along with its sums. Remarks say of each convolution why not: few channels or pixels, an
-    activation that the library applies faster.
+    along with its sums. Remarks say of each convolution why not: overlapping windows, few channels
+    or places, an activation that the library applies faster.
 
     choosy: leave those to the library that it is estimated to be as fast for.
 
@@ -98,7 +108,7 @@ class PanelConvolutions(PatternPass):
     """  # noqa: E501
 
     name = "panel-convolutions"
-    summary = "compute 1x1 convolutions with constant weights in kernels of our own"
+    summary = "compute convolutions of pixels or patches with constant weights ourselves"
     anchor = "func.func"
     preserves = "real"
     asks_target = True
@@ -122,7 +132,7 @@ class PanelConvolutions(PatternPass):
         rows, columns, depth = _sizes(call)
         least = target.panel_pixels, target.panel_results, target.panel_channels
         if any(size < few for size, few in zip((rows, columns, depth), least, strict=True)):
-            return f"{depth} channels to {columns} for {rows} pixels are few"
+            return f"{depth} elements to {columns} channels for {rows} places are few"
         panel = _vectors(call, target) * target.lanes(f32)
         empty = 1 - columns / (-(-columns // panel) * panel)
         if empty > target.panel_empty:

@@ -41,12 +41,15 @@ def shape_of(
     call: graph.CallAten, constants: ConstantValues, bits: int
 ) -> WinogradShape | str:
     """What the kernel of a convolution would be like, or why there is none."""
-    reason = unfit(call, constants, TAPS)
+    reason = unfit(call, constants)
     if reason is not None:
         return reason
     values, arguments = operands_of(call)
     image, weight = values["input"], values["weight"]
     assert image is not None and weight is not None
+    taps = tensor_type(weight).shape[2:]
+    if taps != (TAPS, TAPS):
+        return f"its weights are {'x'.join(map(str, taps))}, not {TAPS}x{TAPS}"
     batch, channels, high, wide = tensor_type(image).shape
     out = tensor_type(weight).shape[0]
     assert isinstance(channels, int) and isinstance(out, int)

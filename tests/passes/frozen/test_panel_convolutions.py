@@ -59,6 +59,22 @@ def test_values(shape: Any, always: None) -> None:
     assert result.stride() == model(x).stride()
 
 
+# channels, channels out, window, stride
+PATCHES = [(3, 96, 4, 4), (48, 33, 2, 2), (5, 40, (3, 2), (4, 2)), (6, 20, (1, 3), (2, 3))]
+
+
+@pytest.mark.parametrize("patch", PATCHES, ids=str)
+@pytest.mark.parametrize("last", [False, True], ids=["rows", "channels-last"])
+def test_patches_that_lie_beside_each_other(patch: Any, last: bool, always: None) -> None:
+    torch.manual_seed(4)
+    channels, out, window, stride = patch
+    model = nn.Sequential(nn.Conv2d(channels, out, window, stride), nn.ReLU()).eval()
+    x = torch.randn(2, channels, 21, 14)
+    if last:
+        x = x.contiguous(memory_format=torch.channels_last)
+    check(model, x, graph.DotGeneral, 1, 1e-6)
+
+
 @pytest.mark.parametrize("last", [
     nn.ReLU(), nn.LeakyReLU(0.2), nn.Hardtanh(-0.25, 0.5), nn.Hardswish(), nn.SiLU(),
     nn.Identity(),
@@ -103,12 +119,14 @@ def test_the_option_turns_it_off() -> None:
 
 
 REFUSED = [
-    (nn.Conv2d(64, 64, 3), "its weights are 3x3, not 1x1"),
+    (nn.Conv2d(64, 64, 3), "its 3x3 windows overlap, with a stride of [1, 1]"),
+    (nn.Conv2d(64, 64, 2, stride=(2, 1)), "its 2x2 windows overlap, with a stride of [2, 1]"),
+    (nn.Conv2d(64, 64, 2, stride=2, dilation=2), "its 2x2 windows overlap, with a stride"),
     (nn.Conv2d(64, 64, 1, groups=2), "its padding is [0, 0], and it has 2 groups"),
     (nn.Conv2d(64, 64, 1, padding=1), "its padding is [1, 1], and it has 1 groups"),
     (nn.ConvTranspose2d(64, 64, 1), "it is transposed"),
     (nn.Conv2d(64, 64, 1).bfloat16(), "it is of bf16 on cpu, not of f32 on cpu"),
-    (nn.Conv2d(64, 16, 1), "64 channels to 16 for 264 pixels are few"),
+    (nn.Conv2d(64, 16, 1), "64 elements to 16 channels for 264 places are few"),
     (nn.Sequential(nn.Conv2d(64, 64, 1), nn.SiLU()),
      "a function of its result is left to the library"),
 ]  # fmt: skip
