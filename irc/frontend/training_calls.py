@@ -157,7 +157,9 @@ def _backward(base: Any, backward: CompiledGraph, metadata: Any) -> Callable[...
         ctx.maybe_clear_saved_tensors()
         return gather(run(arguments))
 
-    return step
+    # A backward may run while Dynamo looks at what calls it: it is no code of the user's.
+    unseen: Callable[..., Any] = torch._dynamo.disable(step)
+    return unseen
 
 
 def _gather(outputs: Sequence[Any]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

@@ -42,6 +42,15 @@ class NoArguments(Exception):
 
 
 UNBUILT = "the budget ended before it was built"
+KILLED = "ended by SIGKILL"
+
+
+def untried_of(reasons: Mapping[int, str]) -> int | None:
+    """The first candidate that has no time for no fault of its own: nobody built it, or somebody
+    killed the worker."""
+    return next(
+        (n for n, why in sorted(reasons.items()) if why == UNBUILT or KILLED in why), None
+    )
 
 
 def reason_of(error: BaseException) -> str:
@@ -279,4 +288,4 @@ class PoolMeasurer:
 
 
 __all__ = ["BUILT_WITH", "UNBUILT", "NoArguments", "PoolMeasurer", "ThreadMeasurer",
-           "build_on_threads", "on_threads", "reason_of"]  # fmt: skip
+           "build_on_threads", "on_threads", "reason_of", "untried_of"]  # fmt: skip

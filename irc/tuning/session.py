@@ -28,6 +28,7 @@ from irc.tuning.measurers import (
     build_on_threads,
     on_threads,
     reason_of,
+    untried_of,
 )
 from irc.tuning.problem import Problem, main_of, target_of_problem
 from irc.tuning.progress import Progress
@@ -283,6 +284,11 @@ class Session:
             return 0
         winner = outcome.winner
         if winner is None:
+            untried = untried_of(outcome.reasons) if outcome.cut else None
+            if untried is not None:
+                self._cut(f"{problem.what}: the budget ended before one had a time; "
+                          f"{candidates[untried].label} stays", tell)  # fmt: skip
+                return untried
             reasons = {candidates[n].label: reason for n, reason in outcome.reasons.items()}
             raise NoValidChoicesError(problem.what, reasons)
         told = _told(problem, candidates, outcome, winner)

@@ -13,7 +13,7 @@ import irc  # noqa: E402
 from irc.options.options import Options  # noqa: E402
 from irc.runtime import metrics  # noqa: E402
 from irc.tuning import pool as pools  # noqa: E402
-from irc.tuning import session, store  # noqa: E402
+from irc.tuning import measurers, session, store  # noqa: E402
 from irc.tuning.measurers import GRACE_SECONDS, KILLED_AGAIN, PoolMeasurer  # noqa: E402
 from irc.tuning.pool import LIMIT_SECONDS, WorkerFailure, WorkerKilled  # noqa: E402
 from irc.tuning.rounds import Timings, hold  # noqa: E402
@@ -149,3 +149,11 @@ def test_workers_killed_at_random_moments_of_a_compile_change_no_result():
     for mine, eager in zip(results, function(x, w), strict=True):
         torch.testing.assert_close(mine, eager)
     assert irc.metrics.autotune_workers > 0
+
+
+def test_what_has_no_time_for_no_fault_of_its_own_may_stay():
+    killed = "WorkerKilled: its worker was ended by SIGKILL (last words)"
+    fault = "its worker was ended by SIGSEGV"
+    assert measurers.untried_of({0: fault, 2: measurers.UNBUILT, 1: killed}) == 1
+    assert measurers.untried_of({0: fault, 2: measurers.UNBUILT}) == 2
+    assert measurers.untried_of({0: fault, 1: "ValueError: no tiles"}) is None
