@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 import irc  # noqa: E402
 from irc.options.options import Options  # noqa: E402
 from irc.runtime import metrics  # noqa: E402
-from irc.tuning import pool as pools  # noqa: E402
 from irc.tuning import measurers, session, store  # noqa: E402
+from irc.tuning import pool as pools  # noqa: E402
 from irc.tuning.measurers import GRACE_SECONDS, KILLED_AGAIN, PoolMeasurer  # noqa: E402
 from irc.tuning.pool import LIMIT_SECONDS, WorkerFailure, WorkerKilled  # noqa: E402
 from irc.tuning.rounds import Timings, hold  # noqa: E402
