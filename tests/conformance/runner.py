@@ -82,7 +82,8 @@ class Runner:
     def _start(self) -> None:
         self._errors = tempfile.TemporaryFile()
         self._answers, writing = os.pipe()
-        environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT))
+        paths = filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
+        environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=os.pathsep.join(paths))
         self._child = subprocess.Popen(
             [sys.executable, "-m", "tests.conformance.worker", self.backend, str(writing)]
             + [self.device]
