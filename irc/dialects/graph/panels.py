@@ -3,7 +3,7 @@
     %y = graph.winograd_conv %x, %u, %b {activation = "relu", padding = array<i64: 1, 1>, ...}
 
 A weight is an ordinary tensor, which any operation may compute: channel out k is number k mod
-panel of panel k floordiv panel (`panel_sizes.py`), and what is behind the last of them is not
+panel of panel k floordiv panel (`winograd.py`), and what is behind the last of them is not
 looked at.
 """
 

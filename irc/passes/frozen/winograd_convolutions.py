@@ -10,13 +10,13 @@ from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
 from irc.dialects import aten, graph
-from irc.dialects.graph.panel_sizes import panel_size
 from irc.dialects.graph.winograd import (
     PRODUCTS,
     READS,
     TAPS,
     TILE,
     WinogradShape,
+    panel_size,
     weight_matrix,
 )
 from irc.ir import attributes as A

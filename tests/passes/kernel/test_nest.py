@@ -11,7 +11,6 @@ from irc.dialects import loop
 from irc.ir.core import Block
 from irc.ir.symbols import symbol
 from irc.ir.types import f32, f64, i1, i64, index
-from irc.passes.kernel.convolutions.convolution_kernel import ConvolutionKernel
 from irc.passes.kernel.cpu.body import BodyEmitter
 from irc.passes.kernel.cpu.emit import Emitter, Lanes, VectorScope
 from irc.passes.kernel.cpu.lanes import LaneExpressions
@@ -281,13 +280,3 @@ def test_a_hoisted_load_asks_whether_the_loops_inside_have_points(
     found, (entry, inner) = guards(loops, level, shared)
     assert (found is None) == (tests == 0)
     assert entry == ["arith.cmpi"] * tests and inner == ["arith.andi"] * joins
-
-
-@pytest.mark.parametrize(
-    "channels, masked",
-    [(8, [False]), (16, [False, False]), (7, [True]), (9, [False, True]), (0, [])],
-)
-def test_the_last_vector_of_a_panel_is_masked_where_channels_end(channels, masked):
-    made = ConvolutionKernel.__new__(ConvolutionKernel)
-    made.emitter, made.shape = emitter()[0], SimpleNamespace(lanes=8)
-    assert [mask is not None for mask in made.panel_masks(channels)] == masked

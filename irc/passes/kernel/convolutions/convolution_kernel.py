@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 from irc.dialects import arith, kernel, math
-from irc.dialects.graph.panel_sizes import FIGURES, ConvolutionShape
+from irc.dialects.graph.winograd import FIGURES, WinogradShape
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
@@ -16,11 +16,10 @@ from irc.ir.symbols import Dim, free_symbols
 from irc.ir.types import f32, i1, index
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 
-Shape = TypeVar("Shape", bound=ConvolutionShape)
 Vector = Value
 
 
-class ConvolutionKernel(Generic[Shape]):
+class ConvolutionKernel:
     """A kernel over blocks of rows; `over_block` writes what is done for one.
 
     Its pointers: image (channels innermost), weights in panels, bias and `other` where there are,
@@ -29,7 +28,7 @@ class ConvolutionKernel(Generic[Shape]):
 
     WORKSPACES: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, shape: Shape, name: str, location: Location, work: int) -> None:
+    def __init__(self, shape: WinogradShape, name: str, location: Location, work: int) -> None:
         self.shape = shape
         spaces = self.WORKSPACES[: len(shape.workspaces)]
         dims = (shape.batch, shape.height, shape.width)
@@ -224,13 +223,6 @@ class ConvolutionKernel(Generic[Shape]):
             return here
         mask_type = e.vector_type(i1, self.shape.lanes)
         return e.add(arith.AndIOp, (e.add(kernel.SplatOp, (here,), mask_type), lanes), mask_type)
-
-    def panel_masks(self, channels: int) -> list[Value | None]:
-        """Masks of the lanes of a panel's vectors that are among its `channels`, as far as there
-        are any."""
-        e, lanes = self.emitter, self.shape.lanes
-        starts = range(0, channels, lanes)
-        return [None if s + lanes <= channels else e.lane_mask(s, channels, lanes) for s in starts]
 
     # -- vectors
 

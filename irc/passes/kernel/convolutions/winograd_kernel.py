@@ -33,7 +33,7 @@ def form_winograd_kernel(
     return _Winograd(shape, name, location).form()
 
 
-class _Winograd(ConvolutionKernel[WinogradShape]):
+class _Winograd(ConvolutionKernel):
     WORKSPACES = ("image", "sums")
 
     def __init__(self, shape: WinogradShape, name: str, location: Location) -> None:
