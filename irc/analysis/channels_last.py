@@ -34,6 +34,10 @@ CONVOLUTION = "aten.convolution.default"
 BACKWARD = "aten.convolution_backward.default"
 
 
+MOST_OPERATIONS = 300
+"""With as many operations for each convolution images stay as they are, but on a GPU."""
+
+
 @attrs.frozen
 class Verdict:
     """`innermost`: channels innermost or not. `reason`: the question that decided, with its answer.
@@ -73,7 +77,7 @@ def is_convolution(op: Operation) -> bool:
 def decide(
     function: func.FuncOp,
     target: Target,
-    limit: int,
+    limit: int = MOST_OPERATIONS,
     any_precision: bool = False,
 ) -> Verdict:
     """The verdict on a function of the graph level.
@@ -109,6 +113,16 @@ def decide(
     if any(symbolic(op) for op in convolutions):
         return Verdict(False, "the sizes of a convolution are symbolic", figures)
     return by_gain(convolutions, target, figures)
+
+
+def turned_on_gpu(
+    function: func.FuncOp, target: Target, any_precision: bool = False
+) -> frozenset[Operation]:
+    """The convolutions, and what gives their gradients, that get channels innermost on a GPU where
+    eager has them row by row."""
+    if not any(is_convolution(op) or is_backward(op) for op in function.block.ops):
+        return frozenset()
+    return frozenset(by_time(function, target, any_precision).calls)
 
 
 def by_time(function: func.FuncOp, target: Target, any_precision: bool) -> Verdict:

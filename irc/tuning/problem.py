@@ -262,7 +262,7 @@ def _function_of(
     types = [*(index for _ in names), *(v.type for v in reads)]
     whole, only = set(ops), len(ops) == 1
     results = [v for op in ops for v in op.results if v.type is not none
-               and (only or not isinstance(op, graph.Constant)
+               and (only or not isinstance(op, graph.Constant | graph.Full | graph.Iota)
                     and any(user not in whole for user in v.users))]  # fmt: skip
     outer = {"level": A.StringAttr(level)}
     function = func.FuncOp.create("main", types, [v.type for v in results], outer)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from irc.analysis.channels_last import turned_on_gpu
 from irc.analysis.contraction import Contraction, contraction_of
+from irc.analysis.image_layouts import orders_of
 from irc.analysis.loop import estimate, points
 from irc.analysis.product_ways import own_parts
 from irc.analysis.products import unpermuted
@@ -61,11 +63,14 @@ def fastest(
         return {}
     target, function = target_of(context), calls[0].parent_op
     assert isinstance(function, func.FuncOp)
-    surroundings = Surroundings(function)
+    surroundings, turned = Surroundings(function), frozenset[Operation]()
+    if target.is_gpu and (context.options is None or context.options.layout_optimization):
+        free = context.options is not None and context.options.channels_last_tf32
+        turned = turned_on_gpu(function, target, free)
     problems: dict[graph.CallAten, tuple[str, Problem]] = {}
     for call in calls:
         frozen = context.options if is_frozen(call, context) else None
-        problem = product_problem(call, surroundings, target, frozen)
+        problem = product_problem(call, surroundings, target, frozen, call in turned)
         problems[call] = problem.canonical(), problem
     distinct = len({key for key, _ in problems.values()})
     most = max(LEAST, min(schedules, (GPU_BUILDS if target.is_gpu else BUILDS) // distinct))
@@ -223,9 +228,11 @@ def product_problem(
     surroundings: Surroundings,
     target: Target,
     frozen: Options | None = None,
+    innermost: bool = False,
 ) -> Problem:
     """A call as what is tuned, with what is computed along with it, and operands in eager's
-    strides. frozen: the compile's options where its weight is a constant, which is packed."""
+    strides. frozen: the compile's options where its weight is a constant, which is packed.
+    innermost: images that the program makes have their channels innermost there."""
     words = {"target": "triton"} if target.is_gpu else {}
     rest = [REST[0], "panel-products"] if frozen else [REST[0]]
     if frozen:
@@ -235,7 +242,18 @@ def product_problem(
     pipeline = ",".join(rest)
     around = surroundings.of(call, frozen is not None)
     what = described(call, len(around) - 1)
-    return problem_of(call, target, pipeline, what, "graph", around, _strides(call))
+    strides = _strides(call)
+    if innermost:
+        strides |= {value: A.DimsAttr(order[0]) for value in _made_before(around)
+                    if (order := orders_of(value.type)) is not None}  # fmt: skip
+    return problem_of(call, target, pipeline, what, "graph", around, strides)
+
+
+def _made_before(around: Sequence[Operation]) -> list[Value]:
+    """What operations read that others of the program make."""
+    values = dict.fromkeys(value for op in around for value in op._operands)
+    inside = set(around)
+    return [v for v in values if v.defining_op is not None and v.defining_op not in inside]
 
 
 def _strides(call: graph.CallAten) -> dict[Value, A.DimsAttr]:

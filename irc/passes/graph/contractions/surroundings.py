@@ -18,7 +18,7 @@ from irc.dialects.graph.pointwise import PointwiseOp
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.traits import ViewLike
-from irc.ir.types import TensorType
+from irc.ir.types import TensorType, element_bytes
 
 ELEMENTWISE = PointwiseOp, graph.Cast, graph.Select, graph.Bitcast
 SUMMING = graph.Reduce, graph.Moments
@@ -50,7 +50,7 @@ class Surroundings:
     def of(self, call: graph.CallAten, frozen: bool = False) -> list[Operation]:
         """The operations that are measured together with a product, in the program's order. frozen:
         constants beside the text are among them, as what is computed of them once takes no time."""
-        inside: set[Operation] = {call, *self._in_front(call), *_behind(call)}
+        inside: set[Operation] = {call, *self._in_front(call), *self._behind(call)}
         if frozen:
             sources = (value.defining_op for op in inside for value in op._operands)
             inside |= {op for op in sources if isinstance(op, graph.Constant)}
@@ -81,6 +81,44 @@ class Surroundings:
         return isinstance(op, ELEMENTWISE + SUMMING) or ViewLike in op.traits
 
 
+    def _behind(self, call: graph.CallAten) -> set[Operation]:
+        """What is done to a product's result up to the next product or call, of what is there when
+        the product is computed, or may be: what stands behind it and needs no product or call since
+        (a batch norm's numbers) could as well stand in front."""
+        inside: set[Operation] = {call}
+        free: set[Operation] = set()
+        movable: set[Operation] = set()
+        op, looked = call.next, 0
+        while op is not None and looked < LOOKED_AT and len(inside) < MOST_BEHIND:
+            sources = [v.defining_op for v in op._operands]
+            if isinstance(op, ELEMENTWISE + SUMMING) or ViewLike in op.traits:
+                there = all(_is_there(s, call, inside, free | movable) for s in sources)
+                if inside.intersection(sources):
+                    if there:
+                        inside.add(op)
+                elif free.issuperset(sources):
+                    free.add(op)
+                elif there:
+                    movable.add(op)
+            elif not op._operands and isinstance(op, FREE + (graph.Constant,)):
+                free.add(op)
+            op, looked = op.next, looked + 1
+        inside.discard(call)
+        _drop_ends(inside)
+        inside |= self._read_here(movable, inside)
+        return inside | _needed(inside, free, call)
+
+    def _read_here(self, movable: set[Operation], inside: set[Operation]) -> set[Operation]:
+        """What could stand in front of a product and is computed for what is measured with it
+        alone, but for what is measured with another product."""
+        read: set[Operation] = set()
+        for op in sorted(movable - self._of_products, key=self._places.__getitem__, reverse=True):
+            users = [user for value in op.results for user in value.users]
+            if users and all(user in inside or user in read for user in users):
+                read.add(op)
+        return read
+
+
 def _is_read_here(op: Operation, inside: set[Operation], call: Operation) -> bool:
     """Whether an operation has readers among those of a product, and no others if it computes
     anything."""
@@ -98,28 +136,6 @@ def is_product(op: Operation | None) -> bool:
     return isinstance(op, graph.DotGeneral)
 
 
-def _behind(call: graph.CallAten) -> set[Operation]:
-    """What is done to a product's result up to the next product or call, of what is there when the
-    product is computed."""
-    inside: set[Operation] = {call}
-    free: set[Operation] = set()
-    op, looked = call.next, 0
-    while op is not None and looked < LOOKED_AT and len(inside) < MOST_BEHIND:
-        sources = [v.defining_op for v in op._operands]
-        if isinstance(op, ELEMENTWISE + SUMMING) or ViewLike in op.traits:
-            if inside.intersection(sources):
-                if all(_is_there(s, call, inside, free) for s in sources):
-                    inside.add(op)
-            elif free.issuperset(sources):
-                free.add(op)
-        elif not op._operands and isinstance(op, FREE + (graph.Constant,)):
-            free.add(op)
-        op, looked = op.next, looked + 1
-    inside.discard(call)
-    _drop_views(inside)
-    return inside | _needed(inside, free, call)
-
-
 def _is_there(
     source: Operation | None, call: Operation, inside: set[Operation], free: set[Operation]
 ) -> bool:
@@ -128,14 +144,24 @@ def _is_there(
     return source.parent is call.parent and source.is_before_in_block(call)
 
 
-def _drop_views(inside: set[Operation]) -> None:
-    """Drop views that nothing inside reads: what another kernel reads them for is not known."""
+def _drop_ends(inside: set[Operation]) -> None:
+    """Drop views and casts to wider elements that nothing inside reads: what another kernel reads
+    them for is not known, and it reads what they are made of."""
     dropped = True
     while dropped:
-        last = {op for op in inside if ViewLike in op.traits
+        last = {op for op in inside if (ViewLike in op.traits or _widens(op))
                 and not any(user in inside for v in op.results for user in v.users)}  # fmt: skip
         inside -= last
         dropped = bool(last)
+
+
+def _widens(op: Operation) -> bool:
+    """Whether an operation is a cast to an element of more bytes."""
+    if not isinstance(op, graph.Cast):
+        return False
+    types = op._operands[0].type, op.results[0].type
+    before, after = (element_bytes(t.element) for t in types if isinstance(t, TensorType))
+    return before < after
 
 
 def _needed(inside: set[Operation], free: set[Operation], call: Operation) -> set[Operation]:
