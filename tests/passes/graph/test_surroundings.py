@@ -71,3 +71,37 @@ def test_a_residual_of_a_later_product_is_not_part_of_an_earlier_one():
 
     first, second, third = around(residual, X, W, V)
     assert first[-1] == "call_aten" and third[-1] == "add" and second[-1] == "maximum"
+
+
+def test_what_could_stand_in_front_belongs_to_the_product_that_it_is_computed_for():
+    def normed(x, w, v, mean, variance):
+        image = functional.batch_norm(functional.conv2d(x, w), mean, variance)
+        return functional.conv2d(torch.relu(image), v) * 2 + image.exp()
+
+    x, w, v = torch.randn(2, 3, 5, 5), torch.randn(4, 3, 1, 1), torch.randn(4, 4, 1, 1)
+    first, second = around(normed, x, w, v, torch.randn(4), torch.rand(4))
+    assert first.index("sqrt") > first.index("call_aten"), "it stands behind the product"
+    assert first.count("reciprocal") == first.count("maximum") == first.count("exp") == 1
+    assert second == ["call_aten", "full", "mul", "add"], "the exponential is there by then"
+
+
+def test_what_is_computed_of_another_product_is_no_products_numbers():
+    def sums(x, w, v):
+        other = x @ v.mT
+        first = x @ w.mT
+        return first + torch.tanh(other)
+
+    other, first = around(sums, X, W, torch.randn(8, 4))
+    assert "tanh" in other and "tanh" not in first and first[-1] == "add"
+
+
+def test_what_is_widened_for_others_is_stored_narrow():
+    def layers(x, w, v):
+        hidden = (x @ w.mT) * 2
+        return hidden.float().sum(0, keepdim=True) + (hidden @ v.mT).float().sum()
+
+    args = [t.bfloat16() for t in (X, W, V)]
+    first = around(layers, *args)[0]
+    assert first.count("reduce") == 1
+    late = around(lambda x, w, v: (x @ w.mT).float() * (x @ v).float(), *args)
+    assert "cast" not in late[0]
