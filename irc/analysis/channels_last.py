@@ -34,10 +34,6 @@ CONVOLUTION = "aten.convolution.default"
 BACKWARD = "aten.convolution_backward.default"
 
 
-MOST_OPERATIONS = 300
-"""With as many operations for each convolution images stay as they are, but on a GPU."""
-
-
 @attrs.frozen
 class Verdict:
     """`innermost`: channels innermost or not. `reason`: the question that decided, with its answer.
@@ -77,7 +73,7 @@ def is_convolution(op: Operation) -> bool:
 def decide(
     function: func.FuncOp,
     target: Target,
-    limit: int = MOST_OPERATIONS,
+    limit: int,
     any_precision: bool = False,
 ) -> Verdict:
     """The verdict on a function of the graph level.

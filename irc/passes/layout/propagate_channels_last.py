@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from irc.analysis.channels_last import (
-    MOST_OPERATIONS,
     decide,
     image_of,
     is_backward,
@@ -58,7 +57,7 @@ class PropagateChannelsLast(Pass):
     anchor = "func.func"
     preserves = "real"  # a library may add up images of another layout in another order
     asks_target = True
-    max_ops_per_convolution: int = MOST_OPERATIONS
+    max_ops_per_convolution: int = 300
     any_precision: bool = False
 
     def run(self, op: Operation, context: PassContext) -> None:
