@@ -355,6 +355,9 @@ def dot_rows(frame: Frame, op: kernel.DotRowsOp) -> None:
         pointer.memory[_places(op, pointer, places, None)].to(sums.memory.dtype)
         for pointer, places in ((frame[op.left], lines), (frame[op.right], panel))
     )
+    for region in op.beside:
+        for term in range(0, len(terms), length):
+            _run_body(frame, region.blocks[0], [torch.tensor(term)])
     places = _places(op, sums, torch.arange(op.rows * op.columns), None)
     sums.memory[places] = (left @ right).reshape(-1)
 

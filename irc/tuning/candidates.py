@@ -235,6 +235,8 @@ def cpu_tiles(schedules: Schedules) -> Iterator[Variation]:
         for more in (2, 4):
             yield both(tile_vectors=more)
         return
+    if whole.get("products") == "matrix":
+        yield both(woven=not whole["woven"])
     if ahead:
         yield both(pack_ahead=ahead // 2)
         yield both(pack_ahead=0)

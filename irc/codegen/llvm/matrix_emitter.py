@@ -99,7 +99,8 @@ def _multiply(body: KernelBody, op: Any, rows: int) -> None:
     body.branch(body.value(f"icmp slt i64 0, {body[op.depth]}"), label, done)
     body.open(label)
     term, after = f"%{body.name('k')}", f"%{body.name('next')}"
-    body.line(f"{term} = phi i64 [ 0, %{before} ], [ {after}, %{label} ]")
+    at = len(body.lines)
+    body.line("")
     here = body.value(f"mul nsw i64 {term}, {2 * TILE_ROWS}")
     along = body.value(f"mul nsw i64 {term}, {2 * passed}")
     for c in across:
@@ -111,6 +112,10 @@ def _multiply(body: KernelBody, op: Any, rows: int) -> None:
                 line = body.value(f"getelementptr i8, ptr {lines[r]}, i64 {along}")
                 _run(body, "tileloadd64", ("i8", str(LEFT[r])), ("ptr", line), ("i64", stride))
             _run(body, "tdpbf16ps", *(("i8", str(t)) for t in (SUMS[r][c], LEFT[r], RIGHT[c])))
+    for region in op.beside:
+        body[region.blocks[0].arguments[0]] = term
+        body.emit_block(region.blocks[0])
+    body.lines[at] = f"  {term} = phi i64 [ 0, %{before} ], [ {after}, %{body.block} ]"
     body.line(f"{after} = add nsw i64 {term}, 32")
     body.branch(body.value(f"icmp slt i64 {after}, {body[op.depth]}"), label, done)
     body.open(done)

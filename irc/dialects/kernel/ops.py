@@ -18,6 +18,7 @@ from irc.ir.definition import (
     region,
     result,
     variadic_operand,
+    variadic_region,
     variadic_result,
 )
 from irc.ir.registry import register_attribute
@@ -193,14 +194,14 @@ class IfOp(Op):
 
 
 class KernelYieldOp(Op):
-    """Ends the body of kernel.for and kernel.if.
+    """Ends the body of kernel.for and kernel.if, and what is `beside` a kernel.dot_rows.
 
     `kernel.yield %a : f32`
     """
 
     name = "kernel.yield"
     traits = frozenset({Terminator})
-    parents = ("kernel.for", "kernel.if")
+    parents = ("kernel.for", "kernel.if", "kernel.dot_rows")
     values = variadic_operand()
 
 
@@ -434,7 +435,9 @@ class DotRowsOp(Op):
     lie at `right_offset + n // 16 * 16 * depth + 2 * (16 * k + n % 16)`. `depth` terms, a
     multiple of what a tile has, are summed up in the type of the sums, in an order of the
     machine's, with factors and sums that are too small for normal numbers taken as zero. `sums` is
-    overwritten, a row of `columns` after the other.
+    overwritten, a row of `columns` after the other. `beside` is what else is to be done meanwhile,
+    or no region: its block is run for each tile of the depth, with the tile's first term, in order;
+    it may still read what `sums` held before, and writes none of the factors.
 
     `kernel.dot_rows %a, %i, %s, %b, %j, %c, %k {rows = 20 : i64, columns = 32 : i64} :
     (!kernel.ptr<bf16>, index, index, !kernel.ptr<bf16>, index, !kernel.ptr<f32>, index)`
@@ -452,6 +455,7 @@ class DotRowsOp(Op):
     rows = attribute(A.IntegerAttr)
     columns = attribute(A.IntegerAttr)
     in_tiles = attribute(A.BoolAttr, default=False)
+    beside = variadic_region()
 
 
 class DotLanesOp(Op):

@@ -6,10 +6,10 @@ from typing import Any
 
 from irc.dialects.kernel import ops
 from irc.dialects.kernel.dots import DOTS, LANE_DOTS, dot_of, rows_of
-from irc.ir.core import BlockArgument, Value
+from irc.ir.core import BlockArgument, Region, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.hooks import verifies
-from irc.ir.types import IntegerType, VectorType, f32
+from irc.ir.types import IntegerType, VectorType, f32, index
 
 
 @verifies(ops.DotOp)
@@ -74,6 +74,22 @@ def verify_dot_rows(op: Any) -> None:
     for factor in (op.left, op.right):
         if not isinstance(factor, BlockArgument) and not _is_scratch(factor):
             op.fail("its factors are neither arguments of the kernel nor kernel.scratch")
+    if len(op.regions) > 1:
+        op.fail(f"has {len(op.regions)} regions, not one of what is done beside it, or none")
+    for region in op.regions:
+        _verify_beside(op, region)
+
+
+def _verify_beside(op: Any, region: Region) -> None:
+    """What is done beside a product takes a term and gives nothing."""
+    if len(region.blocks) != 1:
+        op.fail(f"a body is one block, not {len(region.blocks)}")
+    (block,) = region.blocks
+    if [argument.type for argument in block.arguments] != [index]:
+        op.fail("what is done beside it takes an index")
+    last = block.last
+    if not isinstance(last, ops.KernelYieldOp) or last._operands:
+        op.fail("what is done beside it ends in kernel.yield of nothing")
 
 
 @verifies(ops.DotLanesOp)

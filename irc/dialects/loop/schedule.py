@@ -239,6 +239,9 @@ CPU: Mapping[str, Key] = {
     "in_turn": Key(
         "with tiles: what follows the sums is computed for one row after the other, from the "
         "stack, so that it has all registers", flag),
+    "woven": Key(
+        "with products by registers of whole tiles: what follows a tile's sums is computed between "
+        "the steps of the next tile's products, else behind its own", flag),
     "skew": Key(
         "with pack_left: packed rows begin at multiples of so many elements, and are set apart by "
         "so many, for other sets of the cache", numbers(1, 4096)),

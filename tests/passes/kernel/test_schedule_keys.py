@@ -160,6 +160,17 @@ WINDOWS = program(
     "%p = arith.mulf %v, %w : f32",
     "loop.yield %p } : tensor<[2, 4, 18] x f32, strides [72, 18, 1]>",
 )
+REGISTERS = program(
+    "%r = loop.compute par(m: 8, n: 64) red(k: 64) -> reduce(sum, f32) schedule "
+    "#loop.schedule<cpu, products = \"matrix\"> {",
+    "%v = loop.read %x[m, k] : bf16",
+    "%w = loop.read %x[0, 64*n + k] : bf16",
+    "%a = arith.extf %v : bf16 to f32",
+    "%b = arith.extf %w : bf16 to f32",
+    "%p = arith.mulf %a, %b : f32",
+    "loop.yield %p } : tensor<[8, 64] x f32, strides [64, 1]>",
+    arguments="%x: tensor<[8, 9216] x bf16, strides [9216, 1]>",
+)
 MATRICES = program(
     "%r = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32) {",
     "%v = loop.read %x[mod(m, 8), k] : f32",
@@ -221,6 +232,7 @@ CASES = {
     "tile_columns": (UNPACKED, 2, 0),
     "terms": (PRODUCT, 4, 0),
     "in_turn": (PRODUCT, True, 1),
+    "woven": (REGISTERS, False, 1),
     "skew": (PRODUCT, 32, 0),
     "copying": (SCATTERING, None, {"lanes": 3}),
 }  # fmt: skip
@@ -295,14 +307,17 @@ def edited(text, target, key, value, **others):
     return module
 
 
+ELEMENTS = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+
 def kernels(module):
     return [irc.print_op(op) for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
 
 
 def values(module):
     torch.manual_seed(0)
-    args = [torch.randn(a.type.shape) for a in module.lookup("main").block.arguments]
-    return run(module, *args)
+    types = [a.type for a in module.lookup("main").block.arguments]
+    return run(module, *(torch.randn(t.shape).to(ELEMENTS[str(t.element)]) for t in types))
 
 
 def variant(text):

@@ -192,15 +192,19 @@ class Emitter:
             if lower + step >= upper:
                 return list(body(lower, list(carried)))
         types = [v.type for v in carried]
-        block = Block([index, *types])
-        outside, self.block = self.block, block
-        result = body(block.arguments[0], list(block.arguments[1:]))
-        self.effect(kernel.KernelYieldOp, result)
-        self.block = outside
+        region = self.region([index, *types], lambda place, *inner: body(place, list(inner)))
         bounds = [self.value(lower), self.value(upper), self.value(step)]
-        op = kernel.ForOp([*bounds, *carried], types, {}, (Region([block]),), self.location)
-        outside.append(op)
+        op = kernel.ForOp([*bounds, *carried], types, {}, (region,), self.location)
+        self.block.append(op)
         return list(op.results)
+
+    def region(self, types: Sequence[Type], body: Callable[..., Sequence[Value]]) -> Region:
+        """A region of one block that takes values of some types and yields what `body` gives."""
+        block = Block(types)
+        outside, self.block = self.block, block
+        self.effect(kernel.KernelYieldOp, body(*block.arguments))
+        self.block = outside
+        return Region([block])
 
     def when(
         self,
@@ -209,15 +213,16 @@ class Emitter:
         otherwise: Callable[[], object] = lambda: None,
     ) -> None:
         """Runs `body` if the scalar condition holds, else `otherwise`."""
-        blocks = (Block(), Block())
-        outside = self.block
-        for block, run in zip(blocks, (body, otherwise), strict=True):
-            self.block = block
-            run()
-            self.effect(kernel.KernelYieldOp, ())
-        self.block = outside
-        regions = tuple(Region([b]) for b in blocks)
-        outside.append(kernel.IfOp((condition,), (), {}, regions, self.location))
+
+        def branch(run: Callable[[], object]) -> Region:
+            def all_of_it() -> Sequence[Value]:
+                run()
+                return ()
+
+            return self.region((), all_of_it)
+
+        regions = branch(body), branch(otherwise)
+        self.block.append(kernel.IfOp((condition,), (), {}, regions, self.location))
 
     # -- index arithmetic
 
@@ -284,6 +289,14 @@ class Emitter:
         """A comparison of indices."""
         attributes: dict[str, Attribute] = {"predicate": A.StringAttr(predicate)}
         return self.add(arith.CmpIOp, (self.value(a), self.value(b)), i1, attributes)
+
+    def both(self, first: Value, second: Value) -> Value:
+        """Whether two conditions hold."""
+        return self.add(arith.AndIOp, (first, second), i1)
+
+    def either(self, condition: Value, a: Scalar, b: Scalar) -> Scalar:
+        """a if the condition holds, else b; indices."""
+        return self.add(arith.SelectOp, (condition, self.value(a), self.value(b)), index)
 
     def nonnegative(self, *dims: Dim) -> bool:
         """Whether all of the expressions are proven to be at least 0."""

@@ -58,6 +58,7 @@ class CpuSchedule:
     tile_columns: int
     terms: int
     in_turn: bool
+    woven: bool
     skew: int
     copying: CpuSchedule
 

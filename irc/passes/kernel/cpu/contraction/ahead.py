@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from irc.dialects import arith, kernel
-from irc.ir.core import Value
+from irc.dialects import kernel
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import coefficient, substitute
-from irc.ir.types import index
 from irc.passes.kernel.cpu.contraction.packing import RIGHT, pack_right
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tiling import TiledFactor, Tiling, moves_along
-from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
+from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.place import OUTER
 from irc.passes.kernel.cpu.plan import Axis
 from irc.passes.kernel.cpu.schedule import CpuSchedule
@@ -74,8 +72,6 @@ def check_ahead(tiling: Tiling) -> None:
                   "inner)")  # fmt: skip
     elif own.group > 1:
         reason = "terms are multiplied in groups (group)"
-    elif own.group > 1:
-        reason = "terms are multiplied one by one then (group)"
     elif not copies_ahead(tiling.right, columns.name, tiling.depth_run):
         reason = "the factor with the columns is not read as it lies, at places that move evenly"
     elif own.lanes % own.pack_ahead:
@@ -134,7 +130,7 @@ class NextPanel:
         number = emitter.quotient(emitter.minus(tile.row, tile.rows.lower), own.tile_rows, True)
         parts = parts_of(own, tiling.depth, self.terms)
         busy = emitter.compare("slt", number, parts * own.tile_vectors)
-        self.takes_part = _either(emitter, busy, 1, 0)
+        self.takes_part = emitter.either(busy, 1, 0)
         vector = emitter.least(emitter.quotient(number, parts, True), own.tile_vectors - 1)
         part = emitter.minus(number, emitter.times(vector, parts))
         current = emitter.minus(tile.depth.upper, tile.depth.lower)
@@ -163,10 +159,10 @@ class NextPanel:
         deepest, terms = tiling.schedule.block_depth, tiling.depth.extent
         assert isinstance(terms, int)
         wraps = emitter.compare("sge", after, columns.upper)
-        first = _either(emitter, wraps, columns.lower, after)
+        first = emitter.either(wraps, columns.lower, after)
         last = (terms - 1) // deepest * deepest
         later = emitter.least(emitter.plus(depth.lower, deepest), last)
-        begin = _either(emitter, wraps, later, depth.lower)
+        begin = emitter.either(wraps, later, depth.lower)
         end = emitter.least(emitter.plus(begin, deepest), terms)
         return emitter.least(first, extent - tiling.panel), begin, emitter.minus(end, begin)
 
@@ -200,12 +196,6 @@ class NextPanel:
         there = emitter.plus(source, emitter.times(lane, self.apart))
         there = emitter.plus(there, emitter.times(self.step, 2 * line))
         emitter.effect(kernel.PrefetchOp, (self.pointer, emitter.value(there)))
-
-
-def _either(emitter: Emitter, condition: Value, a: Scalar, b: Scalar) -> Scalar:
-    return emitter.add(
-        arith.SelectOp, (condition, emitter.value(a), emitter.value(b)), index
-    )
 
 
 __all__ = ["NextPanel", "check_ahead", "copies_ahead", "pack_panel", "panel_place", "parts_of",

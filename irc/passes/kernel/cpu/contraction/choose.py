@@ -40,7 +40,7 @@ from irc.target import Target
 TILES = frozenset((
     "tile_rows", "tile_vectors", "row_axis", "outer_rows", "depth_order", "point_rows",
     "point_columns", "block_rows", "block_depth", "inner", "pack_left", "pack_right", "pack_ahead",
-    "products", "group", "offset", "tile_columns", "terms", "in_turn", "skew",
+    "products", "group", "offset", "tile_columns", "terms", "in_turn", "woven", "skew",
 ))
 """The keys that contractions in tiles alone have."""
 
@@ -256,6 +256,7 @@ class _TileChooser:
         heavy = sum(map(op_cost, ops)) >= features.heavy_rest
         heavy |= any(isinstance(op, arith.TruncFOp) for op in ops)
         fill(terms=features.unrolled_terms, in_turn=heavy, skew=features.packed_skew)
+        fill(woven=own.products == "matrix")
         if own.products == "matrix":
             fill(group=1, offset=0)
             return self._matrix(own, fill)

@@ -23,6 +23,7 @@ from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, pack_left, pa
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tile import TileWriter
 from irc.passes.kernel.cpu.contraction.tiling import Tiling, simplify_places, tiling_of
+from irc.passes.kernel.cpu.contraction.woven import check_woven
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.cpu.form import collapse_plan, kernel_function, kernel_symbols
 from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState
@@ -45,6 +46,8 @@ def form_contraction_kernel(
     tiling = tiling_of(plan, top, own)
     if own.products == "matrix":
         check_matrix(tiling)
+    if own.woven:
+        check_woven(tiling)
     if own.pack_ahead:
         check_ahead(tiling)
     return _ContractionKernel(tiling, name, ranges).form(inplace)

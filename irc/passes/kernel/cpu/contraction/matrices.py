@@ -28,6 +28,7 @@ from irc.passes.kernel.cpu.contraction.tiling import (
     reads_rows,
     reads_vectors,
 )
+from irc.passes.kernel.cpu.contraction.woven import beside
 from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.plan import Axis
 
@@ -152,12 +153,11 @@ def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
     }  # fmt: skip
     if tiling.left.packed:
         attributes["in_tiles"] = A.BoolAttr(True)
-    emitter.effect(
-        kernel.DotRowsOp,
-        (pointer, emitter.value(place), emitter.value(step), columns.pointer,
-         emitter.value(columns.places[0]), room, emitter.value(depth)),
-        attributes,
-    )  # fmt: skip
+    operands = (pointer, emitter.value(place), emitter.value(step), columns.pointer,
+                emitter.value(columns.places[0]), room, emitter.value(depth))  # fmt: skip
+    regions = (beside(tile, column, dot),) if tiling.schedule.woven else ()
+    op = kernel.DotRowsOp(operands, (), attributes, regions, emitter.location)
+    emitter.block.append(op)
 
 
 __all__ = ["check_matrix", "dot_of_factors", "misfit", "multiply", "pack_tiles", "reads_terms",

@@ -19,6 +19,7 @@ from irc.passes.kernel.cpu.contraction.matrices import multiply
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.sums import SumArithmetic
+from irc.passes.kernel.cpu.contraction.woven import finish_last
 from irc.passes.kernel.cpu.emit import Lanes, Scalar, VectorScope
 from irc.passes.kernel.cpu.nest import Nest
 from irc.passes.kernel.cpu.place import OUTER, SHARED
@@ -81,6 +82,14 @@ class TileWriter:
             across(columns, panel)
         else:
             along(rows, lambda *to: across(columns, lambda *at: one(*to, *at)))
+        if self.schedule.woven:
+            finish_last(self, scope, rows, columns, depth)
+
+    def tile(
+        self, scope: VectorScope, rows: Stretch, columns: Stretch, depth: Stretch, row: Scalar
+    ) -> SumTile:
+        """A whole tile of a block, from a row on."""
+        return SumTile(self, scope, rows, columns, depth, row, self.schedule.tile_rows, None)
 
     def _over_rows(
         self, rows: Stretch, body: Callable[[Scalar, int, Scalar | None], None]
@@ -176,7 +185,8 @@ class SumTile:
                 multiply(self, room, column)
             else:
                 fill_room(self, room, column, masks)
-            self._finish_room(column, masks)
+            if not self.tiles.schedule.woven:
+                self._finish_room(column, masks)
             return
         if not self.owner.in_parts:
             self._finish(column, masks, self._sums(column, masks))
@@ -475,7 +485,7 @@ class SumTile:
             self._finish_room(column, masks)
             return
         for r, line in enumerate(sums):
-            self._finish_row(emitter.plus(self.row, r), column, masks, line)
+            self.finish_row(emitter.plus(self.row, r), column, masks, line)
 
     def _into_room(self, sums: list[list[Value]]) -> None:
         """Put the sums into the tile's room."""
@@ -516,15 +526,16 @@ class SumTile:
     def _finish_room(self, column: Scalar, masks: Masks) -> None:
         """What follows the sums in the tile's room."""
         self._over_room(
-            lambda row, sums: self._finish_row(
+            lambda row, sums: self.finish_row(
                 self.emitter.plus(self.row, row), column, masks, sums
             ),
             masks,
         )
 
-    def _finish_row(
+    def finish_row(
         self, row: Scalar, column: Scalar, masks: Masks, sums: list[Value]
     ) -> None:
+        """Compute what follows a row's vectors of sums from a column on, and store."""
         scope = self.scope.child(OUTER)
         self.tiling.row_run.bind(self.emitter, row, scope)
         for nest in self.tiles.after:

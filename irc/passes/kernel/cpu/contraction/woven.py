@@ -1,0 +1,112 @@
+"""What follows a tile's sums, computed between the steps of the next tile's products: `woven`.
+
+Registers of whole tiles multiply for many cycles, in which vectors have nothing to do. So the sums
+of a tile stay in its room while the next tile of the block is multiplied: with each step of the
+depth some vectors of the one before are finished, as many as all steps need for a whole tile. The
+last tile of a block is finished behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from irc.dialects.kernel.dots import Rows
+from irc.ir.core import Region, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.types import index
+from irc.passes.kernel.cpu.contraction.runs import Stretch
+from irc.passes.kernel.cpu.contraction.tiling import Tiling
+from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
+from irc.passes.kernel.cpu.place import OUTER
+
+if TYPE_CHECKING:
+    from irc.passes.kernel.cpu.contraction.tile import SumTile, TileWriter
+
+
+def check_woven(tiling: Tiling) -> None:
+    """Raise InvalidIR for a schedule that doesn't fit."""
+    if tiling.schedule.products != "matrix":
+        reason = "what follows sums is woven into products of registers that hold whole tiles alone"
+        raise InvalidIR(f"{reason} (woven, products)", op=tiling.products.member.compute)
+
+
+def beside(tile: SumTile, column: Scalar, dot: Rows) -> Region:
+    """What is done beside a tile's products: some vectors of the tile before are finished."""
+    emitter, tiling = tile.emitter, tile.tiling
+    before, first_column, count = _before(tile, column)
+    length, depth, own = dot.tile[2], tiling.depth.extent, tiling.schedule
+    assert isinstance(depth, int)
+    each = -(-own.tile_rows * own.tile_vectors // max(depth // length, 1))
+    whole = emitter.times(count, own.tile_vectors)
+
+    def some(term: Value) -> Sequence[Value]:
+        first = emitter.times(emitter.quotient(term, length, True), each)
+        end = emitter.least(emitter.plus(first, each), whole)
+        finish_vectors(before, first_column, first, end)
+        return ()
+
+    return emitter.region((index,), some)
+
+
+def finish_last(
+    tiles: TileWriter, scope: VectorScope, rows: Stretch, columns: Stretch, depth: Stretch
+) -> None:
+    """Finish the last tile of a block."""
+    emitter, own = tiles.emitter, tiles.schedule
+    row, count = _last(emitter, rows, own.tile_rows)
+    column, _ = _last(emitter, columns, tiles.tiling.panel)
+    tile = tiles.tile(scope.child(OUTER), rows, columns, depth, row)
+    finish_vectors(tile, column, 0, emitter.times(count, own.tile_vectors))
+
+
+def finish_vectors(tile: SumTile, column: Scalar, first: Scalar, end: Scalar) -> None:
+    """Compute what follows some of the vectors of sums in the room of a tile with the panel from
+    `column` on, and store."""
+    emitter, own, tiles = tile.emitter, tile.tiling.schedule, tile.tiles
+    room = tiles.scratch
+    assert room is not None
+
+    def one(number: Scalar, _: Sequence[Value]) -> Sequence[Value]:
+        sums = emitter.load(room, emitter.times(number, own.lanes), tiles.vector, None, None)
+        row = emitter.plus(tile.row, emitter.quotient(number, own.tile_vectors, True))
+        passed = emitter.times(emitter.remainder(number, own.tile_vectors, True), own.lanes)
+        tile.finish_row(row, emitter.plus(column, passed), [None], [sums])
+        return ()
+
+    emitter.for_loop(first, end, 1, (), one)
+
+
+def _before(tile: SumTile, column: Scalar) -> tuple[SumTile, Scalar, Scalar]:
+    """The tile that was multiplied before another one of the block, where its panel begins, and its
+    number of rows: 0 before the first."""
+    emitter, own, rows, columns = tile.emitter, tile.tiling.schedule, tile.rows, tile.columns
+    panel = tile.tiling.panel
+    last_row, last_count = _last(emitter, rows, own.tile_rows)
+    last_column, _ = _last(emitter, columns, panel)
+    if own.inner == "rows":
+        begins = emitter.compare("sle", tile.row, rows.lower)
+        first = emitter.compare("sle", column, columns.lower)
+        row = emitter.either(begins, last_row, emitter.minus(tile.row, own.tile_rows))
+        there = emitter.either(begins, emitter.minus(column, panel), column)
+        count = emitter.either(begins, last_count, own.tile_rows)
+    else:
+        begins = emitter.compare("sle", column, columns.lower)
+        first = emitter.compare("sle", tile.row, rows.lower)
+        row = emitter.either(begins, emitter.minus(tile.row, own.tile_rows), tile.row)
+        there = emitter.either(begins, last_column, emitter.minus(column, panel))
+        count = emitter.either(begins, own.tile_rows, tile.count)
+    none = emitter.both(begins, first)
+    before = tile.tiles.tile(tile.scope.child(OUTER), rows, columns, tile.depth, row)
+    return before, there, emitter.either(none, 0, count)
+
+
+def _last(emitter: Emitter, stretch: Stretch, step: int) -> tuple[Scalar, Scalar]:
+    """Where the last tile of a stretch begins, and how much it has."""
+    before = emitter.minus(emitter.minus(stretch.upper, stretch.lower), 1)
+    passed = emitter.times(emitter.quotient(before, step, True), step)
+    begin = emitter.plus(stretch.lower, passed)
+    return begin, emitter.minus(stretch.upper, begin)
+
+
+__all__ = ["beside", "check_woven", "finish_last", "finish_vectors"]
