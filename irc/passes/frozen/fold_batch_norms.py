@@ -9,6 +9,7 @@ import attrs
 
 from irc.analysis.constant_values import ConstantValues
 from irc.dialects import graph
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -17,10 +18,9 @@ from irc.ir.rewrite.driver import Rewriter, pattern
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.strides import regroup
 from irc.ir.types import FloatType
+from irc.passes.common.tensors import reshaped
 from irc.passes.frozen.weighted_products import (
     WeightedProduct,
-    reshaped,
-    tensor_type,
     weighted_product,
 )
 

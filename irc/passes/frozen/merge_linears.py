@@ -7,13 +7,13 @@ from typing import Any
 
 from irc.analysis.constant_values import ConstantValues, cone
 from irc.dialects import func, graph
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.passes.common.tensors import reshaped
 from irc.passes.frozen.weighted_products import (
     WeightedProduct,
-    reshaped,
-    tensor_type,
     weighted_product,
 )
 

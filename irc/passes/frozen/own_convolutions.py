@@ -8,8 +8,8 @@ import attrs
 
 from irc.analysis.constant_values import ConstantValues
 from irc.dialects import aten, graph
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir.types import f32
-from irc.passes.frozen.weighted_products import tensor_type
 from irc.target import Target
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.loop import estimate, points
 from irc.dialects import aten, graph
+from irc.dialects.graph.inferred import tensor_type
 from irc.dialects.loop import ScheduleAttr
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
@@ -16,8 +17,7 @@ from irc.ir.rewrite.patterns import pattern
 from irc.ir.types import f32
 from irc.passes.frozen.own_convolutions import Convolutions, unfit
 from irc.passes.frozen.panel_products import lay_out_products
-from irc.passes.frozen.weighted_products import tensor_type
-from irc.passes.graph.contractions.convolutions import convolution_form
+from irc.passes.graph.contractions.convolutions import convolution_form, overlapping
 from irc.passes.kernel.cpu.contraction.choose import best_tile
 from irc.target import Target, target_of
 
@@ -28,7 +28,7 @@ def rewrite(call: Any, rw: Any) -> Any:
     if call.callee != CONVOLUTION:
         return rw.no_match("it is no convolution")
     state: Convolutions = rw.state
-    reason = unfit(call, state.constants) or _overlapping(call)
+    reason = unfit(call, state.constants) or overlapping(call)
     reason = reason or state.options.refusal(call, state.target)
     form = reason or convolution_form(call)
     if isinstance(form, str):
@@ -37,23 +37,6 @@ def rewrite(call: Any, rw: Any) -> Any:
     schedule = ScheduleAttr("cpu", A.DictAttr({"tile_vectors": vectors}))
     rw.replace(call, [form(rw.builder, schedule)])
     return True
-
-
-def _overlapping(call: graph.CallAten) -> str | None:
-    """Why a convolution reads elements several times, or others than those of the image; None for
-    one of pixels, or of patches that lie beside each other."""
-    arguments = aten.arguments_of(call)
-    lists = [list(arguments[name]) for name in ("stride", "padding", "dilation")]
-    if not all(isinstance(number, int) for numbers in lists for number in numbers):
-        return "its stride, padding or dilation is symbolic"
-    stride, padding, dilation = (numbers * 2 if len(numbers) == 1 else numbers for numbers in lists)
-    if any(padding) or arguments["groups"] != 1:
-        return f"its padding is {padding}, and it has {arguments['groups']} groups"
-    taps = tensor_type(arguments["weight"]).shape[2:]
-    alone = [n == 1 or (step >= n and apart == 1)
-             for n, step, apart in zip(taps, stride, dilation, strict=True)]  # fmt: skip
-    windows = "x".join(map(str, taps))
-    return None if all(alone) else f"its {windows} windows overlap, with a stride of {stride}"
 
 
 #: What the library applies faster: its result's readers tell.

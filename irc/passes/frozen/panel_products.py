@@ -11,6 +11,7 @@ from irc.analysis.constant_values import ConstantValues
 from irc.analysis.contraction import grouped
 from irc.analysis.products import unpermuted
 from irc.dialects import graph
+from irc.dialects.graph.inferred import tensor_type
 from irc.dialects.kernel.dots import rows_of
 from irc.dialects.loop import ScheduleAttr
 from irc.ir import attributes as A
@@ -20,10 +21,9 @@ from irc.ir.module import ModuleOp
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass, apply_patterns
 from irc.ir.rewrite.patterns import pattern
-from irc.ir.symbols import Dim
 from irc.ir.types import bf16, f16, f32
+from irc.passes.common.tensors import cut, reshaped, with_zeros
 from irc.passes.frozen.fold_constants import erase_unused, fold
-from irc.passes.frozen.weighted_products import reshaped, tensor_type
 from irc.target import Target, target_of
 
 FLOATS = (f32, bf16, f16)
@@ -57,27 +57,21 @@ def lay_out(builder: Builder, product: graph.DotGeneral, panel: int, group: int 
     order, place = [*product.right_batch, columns, *depth], len(product.right_batch)
     before, after = [shape[d] for d in order[:place]], [shape[d] for d in depth]
     count, terms = -(-shape[columns] // panel), -(-after[-1] // group) * group
-    wide = _padded(builder, _permuted(builder, right, order), place, count * panel)
-    wide = _padded(builder, wide, len(order) - 1, terms)
+    more = [0] * len(order)
+    more[place], more[-1] = count * panel - shape[columns], terms - after[-1]
+    wide = with_zeros(builder, _permutation(builder, right, order), more)
     # [batch, panels, panel, depth, group] -> [batch, panels, depth, panel, group]
     split = [*before, count, panel, *after[:-1], terms // group, group]
     there = list(range(len(split)))
     there.insert(-1, there.pop(place + 1))
     if group == 1:
         split, there = split[:-1], there[:-1]
-    parts = _reshaped(builder, wide, split)
+    parts = reshaped(builder, wide, split)
     panels: Value = builder.value(graph.Permute, parts, permutation=there)
     lines: Value = builder.value(graph.Permute, panels, permutation=_inverse(there))
-    whole = _reshaped(builder, lines, [*before, count * panel, *after[:-1], terms])
-    if terms != after[-1]:
-        type_ = tensor_type(whole).with_shape([*before, count * panel, *after])
-        whole = builder.value(
-            graph.Slice, whole, dim=len(order) - 1, start=0, step=1, result_types=type_
-        )
-    if count * panel != shape[columns]:
-        type_ = tensor_type(whole).with_shape([*before, shape[columns], *after])
-        whole = builder.value(graph.Slice, whole, dim=place, start=0, step=1, result_types=type_)
-    product.operands = [product.left, _permuted(builder, whole, _inverse(order))]
+    whole = reshaped(builder, lines, [*before, count * panel, *after[:-1], terms])
+    whole = cut(builder, whole, [*before, shape[columns], *after])
+    product.operands = [product.left, _permutation(builder, whole, _inverse(order))]
     return panels
 
 
@@ -120,22 +114,6 @@ def panel_of(product: graph.DotGeneral, target: Target) -> tuple[int, int] | str
     return panel, 1 if dot is None else dot.group
 
 
-def _padded(builder: Builder, value: Value, dim: int, size: int) -> Value:
-    """An array with zeros behind it along a dimension."""
-    type_ = tensor_type(value)
-    have = type_.shape[dim]
-    assert isinstance(have, int)
-    if have == size:
-        return value
-    high = [size - have if d == dim else 0 for d in range(type_.rank)]
-    wide: Value = builder.value(
-        graph.Pad, value, low=[0] * type_.rank, high=high,
-        value=graph.scalar_attribute(0, type_.element),
-        result_types=graph.replace_size(type_, dim, size),
-    )  # fmt: skip
-    return wide
-
-
 def _is_panels(value: Value) -> bool:
     """Whether a value is read through panels: it is a view of a constant of other sizes."""
     source = value
@@ -145,13 +123,7 @@ def _is_panels(value: Value) -> bool:
     return isinstance(source.defining_op, graph.Constant) and sizes[0] != sizes[1]
 
 
-def _reshaped(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
-    if tensor_type(value).shape == tuple(shape):
-        return value
-    return reshaped(builder, value, tuple(shape))
-
-
-def _permuted(builder: Builder, value: Value, order: Sequence[int]) -> Value:
+def _permutation(builder: Builder, value: Value, order: Sequence[int]) -> Value:
     """A permutation of a value, which may be one itself."""
     source, inner = unpermuted(value)
     places = [inner[d] for d in order]

@@ -8,6 +8,7 @@ from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
 from irc.dialects import aten, graph
 from irc.dialects.aten.facts import LINEARS, factors_of
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -136,19 +137,4 @@ def _is_true(argument: object) -> bool:
     return bool(getattr(argument, "value", argument))
 
 
-def tensor_type(value: Value) -> TensorType:
-    """The type of a value that is a tensor."""
-    type_ = value.type
-    assert isinstance(type_, TensorType)
-    return type_
-
-
-def reshaped(builder: Builder, value: Value, shape: tuple[Dim, ...]) -> Value:
-    """`value` under other sizes."""
-    type_ = tensor_type(value)
-    if type_.shape == shape:
-        return value
-    return builder.value(graph.Reshape, value, result_types=type_.with_shape(shape))
-
-
-__all__ = ["WeightedProduct", "reshaped", "tensor_type", "weighted_product"]
+__all__ = ["WeightedProduct", "weighted_product"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from typing import Any
 
 from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
-from irc.dialects import aten, graph
+from irc.dialects import graph
+from irc.dialects.graph.inferred import tensor_type
 from irc.dialects.graph.winograd import (
     PRODUCTS,
     READS,
@@ -27,12 +27,11 @@ from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.driver import Rewriter
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
-from irc.ir.symbols import Dim
-from irc.ir.types import TensorType, contiguous_strides, f32, f64
+from irc.ir.types import TensorType, f32, f64
+from irc.passes.common.tensors import matrix_product, permuted, reshaped
 from irc.passes.frozen.fold_batch_norms import converted
 from irc.passes.frozen.own_convolutions import Convolutions, unfit
 from irc.passes.frozen.pack_weights import integers, operands_of, without_zeros
-from irc.passes.frozen.weighted_products import reshaped, tensor_type
 from irc.passes.graph.pad_matmul import padded
 from irc.target import Target, target_of
 
@@ -128,12 +127,12 @@ def transformed(rw: Rewriter, weight: Value, panel: int) -> Value:
     panels = -(-out // panel)
     rows = panels * panel * inner
     factor = _weight_matrix(builder)
-    lines = _times(builder, reshaped(builder, wide, (rows * TAPS, TAPS)), factor)
-    turned = _permuted(builder, reshaped(builder, lines, (rows, TAPS, READS)), (0, 2, 1))
-    parts = _times(builder, reshaped(builder, turned, (rows * READS, TAPS)), factor)
+    lines = matrix_product(builder, reshaped(builder, wide, (rows * TAPS, TAPS)), factor)
+    turned = permuted(builder, reshaped(builder, lines, (rows, TAPS, READS)), (0, 2, 1))
+    parts = matrix_product(builder, reshaped(builder, turned, (rows * READS, TAPS)), factor)
     # A column of the tile's products, then its row.
     parts = reshaped(builder, parts, (panels, panel, inner, READS, READS))
-    parts = _permuted(builder, parts, (0, 4, 3, 2, 1))
+    parts = permuted(builder, parts, (0, 4, 3, 2, 1))
     parts = reshaped(builder, parts, (panels, PRODUCTS, inner, panel))
     return converted(builder, parts, f32)
 
@@ -145,26 +144,6 @@ def _weight_matrix(builder: Builder) -> Value:
     type_ = TensorType((TAPS, READS), f64)
     data = struct.pack(f"<{len(numbers)}d", *numbers)
     return builder.value(graph.Constant, value=A.DenseAttr(type_, data), result_types=type_)
-
-
-def _times(builder: Builder, left: Value, right: Value) -> Value:
-    """A matrix product."""
-    type_ = tensor_type(left)
-    shape: tuple[Dim, ...] = (type_.shape[0], tensor_type(right).shape[1])
-    arguments: dict[str, Any] = {"self": aten.OperandAttr(0), "mat2": aten.OperandAttr(1)}
-    entries: dict[str, A.Attribute] = {
-        "callee": A.StringAttr("aten.mm.default"),
-        "arguments": A.DictAttr(arguments),
-        "eager_strides": A.ArrayAttr([A.DimsAttr(contiguous_strides(shape))]),
-    }
-    call = graph.CallAten([left, right], [type_.with_shape(shape)], entries, (), builder.location)
-    return builder.insert(call).results[0]
-
-
-def _permuted(builder: Builder, value: Value, order: Sequence[int]) -> Value:
-    type_ = tensor_type(value)
-    permuted = type_.with_shape([type_.shape[d] for d in order])
-    return builder.value(graph.Permute, value, permutation=list(order), result_types=permuted)
 
 
 @register_pass

@@ -22,7 +22,6 @@ from irc.analysis.products import (
 from irc.dialects import aten, graph
 from irc.dialects.aten.facts import factors_of
 from irc.ir import attributes as A
-from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.driver import Rewriter
@@ -31,6 +30,7 @@ from irc.ir.rewrite.patterns import pattern
 from irc.ir.types import TensorType, contiguous_strides
 from irc.options.options import DEFAULT, moved_rows
 from irc.options.table import own_backends
+from irc.passes.common.tensors import cut, with_zeros
 from irc.target import target_of
 
 
@@ -78,7 +78,7 @@ def pad_product(call: graph.CallAten, product: MatrixProduct, rw: Rewriter) -> N
     }
     types = [result_type.with_shape(shape)]
     larger = builder.insert(graph.CallAten(operands, types, attributes, (), call.location))
-    rw.replace(call, [cut(builder, larger.results[0], result_type)])
+    rw.replace(call, [cut(builder, larger.results[0], result_type.shape)])
 
 
 def padded(rw: Rewriter, value: Value, amounts: Any) -> Value:
@@ -97,7 +97,7 @@ def padded(rw: Rewriter, value: Value, amounts: Any) -> Value:
     whole = padded_before(source, back)
     if whole is None:
         if not is_computed(source) or len(list(source.users)) == 1 or is_seen(source):
-            whole = _pad(rw.builder, source, back)
+            whole = with_zeros(rw.builder, source, back)
         else:
             whole = _padded_for_all(rw, source, back)
     if order == list(range(type_.rank)):
@@ -110,35 +110,11 @@ def _padded_for_all(rw: Rewriter, source: Value, high: Sequence[int]) -> Value:
     """The padded array of `source`, of which all its users read a part from now on."""
     assert source.defining_op is not None and isinstance(source.type, TensorType)
     builder = rw.after(source.defining_op)
-    whole = _pad(builder, source, high)
+    whole = with_zeros(builder, source, high)
     pad = whole.defining_op
-    part = cut(builder, whole, source.type)
+    part = cut(builder, whole, source.type.shape)
     rw.replace_uses(source, part, lambda user: user is not pad)
     return whole
-
-
-def _pad(builder: Builder, value: Value, high: Sequence[int]) -> Value:
-    type_ = value.type
-    assert isinstance(type_, TensorType)
-    shape = [size + more for size, more in zip(type_.shape, high, strict=True)]
-    zero = graph.scalar_attribute(0, type_.element)
-    return builder.value(
-        graph.Pad, value, low=[0] * type_.rank, high=list(high), value=zero,
-        result_types=type_.with_shape(shape),
-    )  # fmt: skip
-
-
-def cut(builder: Builder, value: Value, type_: TensorType) -> Value:
-    """The first elements of each dimension, so many as `type_` has."""
-    for dim, size in enumerate(type_.shape):
-        current = value.type
-        assert isinstance(current, TensorType)
-        if current.shape[dim] != size:
-            smaller = graph.replace_size(current, dim, size)
-            value = builder.value(
-                graph.Slice, value, dim=dim, start=0, step=1, result_types=smaller
-            )
-    return value
 
 
 @attrs.frozen

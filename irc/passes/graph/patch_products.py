@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -10,14 +9,17 @@ import attrs
 from irc.analysis.channels_last import BACKWARD, CONVOLUTION
 from irc.analysis.loop import estimate
 from irc.dialects import aten, graph
-from irc.ir import attributes as A
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
 from irc.ir.symbols import Dim, dim_product
-from irc.ir.types import FloatType, TensorType, Type, contiguous_strides, element_bytes, f32
+from irc.ir.types import FloatType, TensorType, Type, element_bytes
+from irc.passes.common.tensors import cut, matrix_product, permuted, reshaped, with_zeros
+from irc.passes.graph.contractions.convolutions import numbers_of, overlapping
+from irc.passes.graph.contractions.gradients import BIAS, IMAGE, WEIGHT, gradient_of_bias
 from irc.target import Target, target_of
 from irc.target.costs import Cost
 
@@ -63,43 +65,25 @@ class Patches:
 
 def patches_of(call: graph.CallAten) -> Patches | str:
     """The patches that a convolution, or its backward, multiplies; why there are none."""
-    arguments = call.arguments.as_dict()
-    image, weight = (_operand(call, name).type for name in ("input", "weight"))
-    assert isinstance(image, TensorType) and isinstance(weight, TensorType)
+    arguments = aten.arguments_of(call)
+    image, weight = (tensor_type(arguments[name]) for name in ("input", "weight"))
     if not isinstance(image.element, FloatType) or image.element.width != 16:
         return "its elements are not of 16 bits, and other floats have modes of their own"
-    ones: dict[str, Any] = {"groups": 1, "dilation": 1, "padding": 0, "output_padding": 0}
-    if arguments["transposed"] != A.FALSE or not all(
-        _are_all(arguments[name], value) for name, value in ones.items()
-    ):
-        return "its windows have gaps, groups or a border, or it is transposed"
+    if arguments["transposed"] or any(arguments["output_padding"]):
+        return "it is transposed, or its result has more places"
+    numbers, reason = numbers_of(call, arguments), overlapping(call)
+    if reason is not None or isinstance(numbers, str):
+        return f"its windows are no patches: {reason}"
     extents, window = image.shape[2:], weight.shape[2:]
     if not all(isinstance(size, int) for size in (*image.shape[1:], *weight.shape)):
         return "its sizes are symbolic"
-    if _numbers(arguments["stride"]) != tuple(window):
-        return "its windows overlap or leave gaps"
+    if numbers[0] != tuple(window):
+        return "its windows leave gaps"
     counts = tuple(have // size for have, size in zip(extents, window, strict=True))
-    if image.rank < 3 or 0 in (*image.shape, *weight.shape, *counts):
-        return "there is no batch, or nothing to compute"
+    if 0 in (*image.shape, *weight.shape, *counts):
+        return "there is nothing to compute"
     used = (*image.shape[:2], *(n * size for n, size in zip(counts, window, strict=True)))
     return Patches(image.element, image.shape, used, counts, tuple(window))
-
-
-def _operand(call: graph.CallAten, name: str) -> Value:
-    operand = call.arguments.as_dict()[name]
-    assert isinstance(operand, aten.OperandAttr)
-    value: Value = call._operands[operand.index]
-    return value
-
-
-def _numbers(attribute: A.Attribute) -> tuple[Any, ...]:
-    """An integer, or a list of them."""
-    each = attribute if isinstance(attribute, A.ArrayAttr) else [attribute]
-    return tuple(a.value if isinstance(a, A.IntegerAttr) else a for a in each)
-
-
-def _are_all(attribute: A.Attribute, value: int) -> bool:
-    return set(_numbers(attribute)) <= {value}
 
 
 def objection(call: graph.CallAten, patches: Patches, target: Target) -> str | None:
@@ -107,8 +91,7 @@ def objection(call: graph.CallAten, patches: Patches, target: Target) -> str | N
     pixel = estimate(patches.shape[1]) * element_bytes(patches.element)
     if pixel % target.pixel_bytes == 0:
         return f"the channels of a pixel fill {pixel} bytes, for which the library has fast kernels"
-    weight = _operand(call, "weight").type
-    assert isinstance(weight, TensorType)
+    weight = tensor_type(aten.arguments_of(call)["weight"])
     bytes_ = element_bytes(patches.element)
     points, results = estimate(patches.points), estimate(weight.shape[0])
     operations = 2 * points * patches.depth * results
@@ -143,109 +126,60 @@ def multiply_patches(call: Any, rw: Any) -> Any:
 
 def _forward(builder: Builder, call: graph.CallAten, patches: Patches) -> list[Value]:
     """The image of products of patches and weights, with the bias added by the product."""
-    weight = _matrix_of_weight(builder, call, patches)
-    left, right = _matrix_of_patches(builder, call, patches), _turned(builder, weight)
-    bias = call.arguments.as_dict()["bias"]
-    if isinstance(bias, aten.OperandAttr):
-        rows = _product(builder, [call._operands[bias.index], left, right], "aten.addmm.default")
-    else:
-        rows = _product(builder, [left, right], "aten.mm.default")
-    return [_image(builder, rows, patches)]
+    arguments = aten.arguments_of(call)
+    weight = _matrix_of_weight(builder, arguments["weight"], patches)
+    rows = matrix_product(
+        builder, _matrix_of_patches(builder, arguments["input"], patches),
+        permuted(builder, weight, (1, 0)), arguments["bias"],
+    )  # fmt: skip
+    results = tensor_type(weight).shape[0]
+    pixels = reshaped(builder, rows, (patches.shape[0], *patches.counts, results))
+    last = tensor_type(pixels).rank - 1
+    return [permuted(builder, pixels, [0, last, *range(1, last)])]
 
 
-def _backward(builder: Builder, call: graph.CallAten, patches: Patches) -> list[Any]:
+def _backward(builder: Builder, call: graph.CallAten, patches: Patches) -> list[Value]:
     """The gradients that the call gives, of the image, the weight and the bias; what is no tensor
     is the call's, which nobody reads."""
-    gradient = _operand(call, "grad_output")
-    assert isinstance(gradient.type, TensorType)
-    rank, results = gradient.type.rank, gradient.type.shape[1]
-    turned = builder.value(graph.Permute, gradient, permutation=[0, *range(2, rank), 1])
-    rows = _reshaped(builder, turned, (patches.points, results))
-    old: list[Any] = list(call.results)
-    gradients = list(old)
-    asked = [isinstance(r.type, TensorType) for r in old]
-    if asked[0]:
-        weight = _matrix_of_weight(builder, call, patches)
-        gradients[0] = _put_together(
-            builder, _product(builder, [rows, weight], "aten.mm.default"), patches
-        )
-    if asked[1]:
-        left, right = _turned(builder, rows), _matrix_of_patches(builder, call, patches)
-        of_weight = _product(builder, [left, right], "aten.mm.default")
-        gradients[1] = _reshaped(builder, of_weight, old[1].type.shape)
-    if asked[2]:
-        wide = builder.value(graph.Cast, rows, result_types=rows.type.with_element(f32))
-        total = builder.value(graph.Reduce, wide, combiner="sum", dims=[0], keepdim=False)
-        gradients[2] = builder.value(graph.Cast, total, result_types=old[2].type)
+    arguments, gradients = aten.arguments_of(call), list[Value](call.results)
+    gradient = arguments["grad_output"]
+    rank, results = tensor_type(gradient).rank, tensor_type(gradient).shape[1]
+    pixels = permuted(builder, gradient, [0, *range(2, rank), 1])
+    rows = reshaped(builder, pixels, (patches.points, results))
+    asked = [isinstance(value.type, TensorType) for value in gradients]
+    if asked[IMAGE]:
+        weight = _matrix_of_weight(builder, arguments["weight"], patches)
+        gradients[IMAGE] = _put_together(builder, matrix_product(builder, rows, weight), patches)
+    if asked[WEIGHT]:
+        left = permuted(builder, rows, (1, 0))
+        right = _matrix_of_patches(builder, arguments["input"], patches)
+        shape = tensor_type(gradients[WEIGHT]).shape
+        gradients[WEIGHT] = reshaped(builder, matrix_product(builder, left, right), shape)
+    if asked[BIAS]:
+        gradients[BIAS] = gradient_of_bias(builder, call)
     return gradients
 
 
-def _matrix_of_patches(builder: Builder, call: graph.CallAten, patches: Patches) -> Any:
+def _matrix_of_patches(builder: Builder, image: Value, patches: Patches) -> Value:
     """A row for each window."""
-    image = _operand(call, "input")
-    assert isinstance(image.type, TensorType)
-    for dim, size in enumerate(patches.used):
-        if image.type.shape[dim] != size:
-            cut = graph.replace_size(image.type, dim, size)
-            image = builder.value(graph.Slice, image, dim=dim, start=0, step=1, result_types=cut)
-    split = _reshaped(builder, image, patches.split)
-    rows = builder.value(graph.Permute, split, permutation=patches.order)
-    return _reshaped(builder, rows, (patches.points, patches.depth))
+    split = reshaped(builder, cut(builder, image, patches.used), patches.split)
+    rows = permuted(builder, split, patches.order)
+    return reshaped(builder, rows, (patches.points, patches.depth))
 
 
-def _put_together(builder: Builder, rows: Any, patches: Patches) -> Value:
+def _put_together(builder: Builder, rows: Value, patches: Patches) -> Value:
     """The image of such rows, with zeros where no window is."""
     order = patches.order
-    parts = _reshaped(builder, rows, [patches.split[dim] for dim in order])
+    parts = reshaped(builder, rows, [patches.split[dim] for dim in order])
     back = [order.index(dim) for dim in range(len(order))]
-    image = _reshaped(builder, builder.value(graph.Permute, parts, permutation=back), patches.used)
-    if patches.used == patches.shape:
-        return image
-    high = [have - used for have, used in zip(patches.shape, patches.used, strict=True)]
-    zero = graph.scalar_attribute(0, patches.element)
-    whole: Value = builder.value(
-        graph.Pad, image, low=[0] * len(high), high=high, value=zero,
-        result_types=image.type.with_shape(patches.shape),
-    )  # fmt: skip
-    return whole
+    image = reshaped(builder, permuted(builder, parts, back), patches.used)
+    sizes = zip(patches.shape, patches.used, strict=True)
+    return with_zeros(builder, image, [have - used for have, used in sizes])
 
 
-def _matrix_of_weight(builder: Builder, call: graph.CallAten, patches: Patches) -> Any:
+def _matrix_of_weight(builder: Builder, weight: Value, patches: Patches) -> Value:
     """A row for each channel that is computed."""
-    weight = _operand(call, "weight")
-    assert isinstance(weight.type, TensorType)
-    return _reshaped(builder, weight, (weight.type.shape[0], patches.depth))
-
-
-def _image(builder: Builder, rows: Any, patches: Patches) -> Value:
-    """The image whose pixels are the rows."""
-    shape = (patches.shape[0], *patches.counts, rows.type.shape[1])
-    last = len(shape) - 1
-    pixels = _reshaped(builder, rows, shape)
-    image: Value = builder.value(graph.Permute, pixels, permutation=[0, last, *range(1, last)])
-    return image
-
-
-def _turned(builder: Builder, matrix: Any) -> Any:
-    return builder.value(graph.Permute, matrix, permutation=[1, 0])
-
-
-def _reshaped(builder: Builder, value: Any, shape: Sequence[Dim]) -> Any:
-    return builder.value(graph.Reshape, value, result_types=value.type.with_shape(tuple(shape)))
-
-
-def _product(builder: Builder, operands: Sequence[Any], callee: str) -> Any:
-    """A call of `mm` of two matrices, or of `addmm` of a row and these."""
-    left, right = (value.type for value in operands[-2:])
-    result = left.with_shape((left.shape[0], right.shape[1]))
-    names = ("self", "mat2") if len(operands) == 2 else ("self", "mat1", "mat2")
-    attributes: dict[str, A.Attribute] = {
-        "callee": A.StringAttr(callee),
-        "arguments": A.DictAttr({name: aten.OperandAttr(k) for k, name in enumerate(names)}),
-        "eager_strides": A.ArrayAttr([A.DimsAttr(contiguous_strides(result.shape))]),
-    }
-    call = graph.CallAten(list(operands), [result], attributes, (), builder.location)
-    return builder.insert(call).results[0]
+    return reshaped(builder, weight, (tensor_type(weight).shape[0], patches.depth))
 
 
 @register_pass

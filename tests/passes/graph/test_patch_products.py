@@ -86,6 +86,12 @@ def test_gradients_are_products_of_patches(name: str, mask: tuple[bool, ...]) ->
         close(mine, theirs)
 
 
+def test_windows_of_unknown_sizes_stay() -> None:
+    args = [random(2, 3, 8, 8), random(5, 3, 4, 4, seed=1)]
+    module, _ = multiplied(lambda x, w: torch.conv2d(x, w, stride=4), args, dynamic=True)
+    assert callees(module) == ["convolution"]
+
+
 class Embedding(torch.nn.Module):
     """The first layer of a vision transformer."""
 

@@ -15,11 +15,13 @@ from typing import Any
 import attrs
 
 from irc.dialects import aten, graph
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.symbols import Dim
 from irc.ir.types import TensorType, Type
+from irc.passes.common.tensors import permuted, reshaped, with_zeros
 from irc.passes.graph.contractions.products import (
     Form,
     accumulator_of,
@@ -90,6 +92,25 @@ def numbers_of(call: graph.CallAten, arguments: Mapping[str, Any]) -> Numbers | 
     return lists[0], lists[1], lists[2]
 
 
+def overlapping(call: graph.CallAten) -> str | None:
+    """Why a convolution reads elements several times, or others than those of the image; None for
+    one of pixels, or of patches that lie beside each other."""
+    arguments = aten.arguments_of(call)
+    numbers = numbers_of(call, arguments)
+    if isinstance(numbers, str):
+        return numbers
+    stride, padding, dilation = numbers
+    if any(padding) or arguments["groups"] != 1:
+        return f"its padding is {list(padding)}, and it has {arguments['groups']} groups"
+    taps = [n for n in tensor_type(arguments["weight"]).shape[2:] if isinstance(n, int)]
+    if len(taps) != len(stride):
+        return "its windows are symbolic"
+    alone = [n == 1 or (step >= n and apart == 1)
+             for n, step, apart in zip(taps, stride, dilation, strict=True)]  # fmt: skip
+    windows = "x".join(map(str, taps))
+    return None if all(alone) else f"its {windows} windows overlap, with a stride of {list(stride)}"
+
+
 def convolution_product(
     builder: Builder,
     c: ConvolutionParts,
@@ -98,7 +119,7 @@ def convolution_product(
     schedule: A.Attribute | None,
 ) -> Value:
     """The result of a convolution: channels are the innermost of its sums."""
-    type_, weight_type = type_of(c.image), type_of(c.weight)
+    type_, weight_type = tensor_type(c.image), tensor_type(c.weight)
     spatial = type_.rank - 2
     image = padded_image(builder, c.image, c.padding)
     weight, split = c.weight, int(c.groups > 1)
@@ -106,7 +127,7 @@ def convolution_product(
     spots = [k for k in range(spatial) if kernel[k] != 1]
     if split:
         image = reshaped(builder, image, (
-            type_.shape[0], c.groups, weight_type.shape[1], *type_of(image).shape[2:],
+            type_.shape[0], c.groups, weight_type.shape[1], *tensor_type(image).shape[2:],
         ))  # fmt: skip
     for k in range(spatial):
         image = placed(builder, image, 2 + split + k, c, k, kernel[k], result.shape[2 + k])
@@ -114,23 +135,23 @@ def convolution_product(
     weight = reshaped(
         builder, weight, (*channels, weight_type.shape[1], *(kernel[k] for k in spots))
     )
-    inner = range(type_of(image).rank - len(spots), type_of(image).rank)
+    inner = range(tensor_type(image).rank - len(spots), tensor_type(image).rank)
     sums = dot_general(
         builder, image, weight, wide,
         batch=([1], [0]) if split else ([], []),
-        depth=([1 + split, *inner], list(range(1 + split, type_of(weight).rank))),
+        depth=([1 + split, *inner], list(range(1 + split, tensor_type(weight).rank))),
         schedule=schedule,
     )  # fmt: skip
     # What comes is [groups, images, places..., channels].
     if c.bias is not None:
         bias = reshaped(builder, cast(builder, c.bias, wide), channels)
-        last = type_of(sums).rank - 1
-        bias = spread(builder, bias, type_of(sums).shape, [0, last] if split else [last])
+        last = tensor_type(sums).rank - 1
+        bias = spread(builder, bias, tensor_type(sums).shape, [0, last] if split else [last])
         sums = builder.value(graph.Add, sums, bias)
     image = cast(builder, sums, result.element)
     places = range(1 + split, 1 + split + spatial)
     order = [split, *range(split), places.stop, *places]
-    return reshaped(builder, builder.value(graph.Permute, image, permutation=order), result.shape)
+    return reshaped(builder, permuted(builder, image, order), result.shape)
 
 
 def placed(
@@ -138,7 +159,7 @@ def placed(
 ) -> Value:
     """An image's dimension as places of the result, and taps around each as a new last one if there
     is more than one."""
-    type_ = type_of(image)
+    type_ = tensor_type(image)
     there = graph.replace_size(type_, dim, count)
     if taps != 1:
         wide = there.with_shape((*there.shape, taps))
@@ -155,33 +176,11 @@ def placed(
 
 def padded_image(builder: Builder, image: Value, padding: Sequence[int]) -> Value:
     """An image with zeros around it."""
-    if not any(padding):
-        return image
-    type_, around = type_of(image), [0, 0, *padding]
-    shape = [size + 2 * more for size, more in zip(type_.shape, around, strict=True)]
-    wide: Value = builder.value(
-        graph.Pad, image, low=around, high=around,
-        value=graph.scalar_attribute(0, type_.element), result_types=type_.with_shape(shape),
-    )  # fmt: skip
-    return wide
-
-
-def reshaped(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
-    """A value under other sizes."""
-    type_ = type_of(value)
-    if type_.shape == tuple(shape):
-        return value
-    other: Value = builder.value(graph.Reshape, value, result_types=type_.with_shape(shape))
-    return other
-
-
-def type_of(value: Value) -> TensorType:
-    """The type of a tensor."""
-    assert isinstance(value.type, TensorType)
-    return value.type
+    around = [0, 0, *padding]
+    return with_zeros(builder, image, around, around)
 
 
 __all__ = [
-    "ConvolutionParts", "convolution_form", "convolution_product", "numbers_of", "padded_image",
-    "placed", "reshaped", "type_of",
+    "ConvolutionParts", "convolution_form", "convolution_product", "numbers_of", "overlapping",
+    "padded_image", "placed",
 ]  # fmt: skip

@@ -16,19 +16,19 @@ import attrs
 
 from irc.analysis.channels_last import BACKWARD
 from irc.dialects import aten, graph
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.rewrite.patterns import pattern
 from irc.ir.types import TensorType, none
+from irc.passes.common.tensors import permuted, reshaped
 from irc.passes.graph.contractions.convolutions import (
     ConvolutionParts,
     convolution_product,
     numbers_of,
     padded_image,
     placed,
-    reshaped,
-    type_of,
 )
 from irc.passes.graph.contractions.products import (
     Form,
@@ -56,12 +56,12 @@ def split_gradients(call: Any, rw: Any) -> Any:
     if call.callee != BACKWARD or gradient_of(call) in (IMAGE, WEIGHT):
         return rw.no_match("it gives no gradients, or only one")
     outputs = [k for k, value in enumerate(call.results) if isinstance(value.type, TensorType)]
-    if not outputs or accumulator_of(type_of(call.results[outputs[0]]).element) is None:
+    if not outputs or accumulator_of(tensor_type(call.results[outputs[0]]).element) is None:
         return rw.no_match("it gives none, or such as irc has no sums of")
     values = list(call.results)
     for number, output in enumerate(outputs):
         values[output] = (
-            _sum_of_places(rw.builder, call) if output == BIAS
+            gradient_of_bias(rw.builder, call) if output == BIAS
             else _alone(rw.builder, call, output, number)
         )  # fmt: skip
     rw.replace(call, values)
@@ -81,13 +81,13 @@ def _alone(builder: Builder, call: graph.CallAten, output: int, number: int) -> 
     return builder.insert(own).results[output]
 
 
-def _sum_of_places(builder: Builder, call: graph.CallAten) -> Value:
-    """The bias's gradient."""
+def gradient_of_bias(builder: Builder, call: graph.CallAten) -> Value:
+    """The bias's gradient of a call: the sum of the result's over images and places."""
     gradient = aten.arguments_of(call)["grad_output"]
-    element = type_of(gradient).element
+    element = tensor_type(gradient).element
     wide = accumulator_of(element)
     assert wide is not None
-    dims = [d for d in range(type_of(gradient).rank) if d != 1]
+    dims = [d for d in range(tensor_type(gradient).rank) if d != 1]
     sums = builder.value(
         graph.Reduce, cast(builder, gradient, wide), combiner="sum", dims=dims, keepdim=False
     )
@@ -122,7 +122,7 @@ def gradient_form(call: graph.CallAten) -> Form | str:
         arguments["grad_output"], arguments["input"], arguments["weight"], *numbers,
         arguments["groups"], bool(arguments["transposed"]),
     )  # fmt: skip
-    if len({type_of(v).element for v in (g.gradient, g.image, g.weight)}) > 1:
+    if len({tensor_type(v).element for v in (g.gradient, g.image, g.weight)}) > 1:
         return "its operands are of several types"
     if output == WEIGHT:
         pair = (g.image, g.gradient) if g.transposed else (g.gradient, g.image)
@@ -153,7 +153,7 @@ def turned_form(
     """A convolution of an image whose channels are a weight's first dimension, with that weight
     turned round: the result has the places that a convolution makes the image's of."""
     stride, padding, dilation = numbers
-    wide, sizes = accumulator_of(result.element), type_of(weight).shape
+    wide, sizes = accumulator_of(result.element), tensor_type(weight).shape
     if wide is None:
         return f"there are no products of {result.element}"
     if any(step != 1 for step in stride):
@@ -169,8 +169,7 @@ def turned_form(
     def form(builder: Builder, schedule: A.Attribute | None) -> Value:
         apart = reshaped(builder, weight, (groups, inner, outer, *taps))
         order = [0, 2, 1, *range(3, 3 + len(taps))]
-        turned: Value = builder.value(graph.Permute, apart, permutation=order)
-        turned = reshaped(builder, turned, (groups * outer, inner, *taps))
+        turned = reshaped(builder, permuted(builder, apart, order), (groups * outer, inner, *taps))
         dims = [2 + k for k, n in enumerate(taps) if n != 1]
         if dims:
             turned = builder.value(graph.Reverse, turned, dims=dims)
@@ -187,12 +186,12 @@ def _of_weight(
     """The weight's gradient: `pair` is what is read at places, and what in windows around them."""
     places, image = pair
     parts = ConvolutionParts(image, places, None, g.stride, g.padding, g.dilation, g.groups)
-    counts, taps = type_of(places).shape[2:], result.shape[2:]
+    counts, taps = tensor_type(places).shape[2:], result.shape[2:]
     windows, split = padded_image(builder, image, g.padding), int(g.groups > 1)
     if split:
-        sizes = type_of(windows).shape
+        sizes = tensor_type(windows).shape
         windows = reshaped(builder, windows, (sizes[0], g.groups, result.shape[1], *sizes[2:]))
-        sizes = type_of(places).shape
+        sizes = tensor_type(places).shape
         rows = result.shape[0] // g.groups  # type: ignore[operator]
         places = reshaped(builder, places, (sizes[0], g.groups, rows, *sizes[2:]))
     for k in range(len(counts)):
@@ -205,4 +204,5 @@ def _of_weight(
     return reshaped(builder, cast(builder, sums, result.element), result.shape)
 
 
-__all__ = ["BACKWARD", "gradient_form", "gradient_of", "split_gradients", "transposed_form"]
+__all__ = ["BACKWARD", "gradient_form", "gradient_of", "gradient_of_bias", "split_gradients",
+           "transposed_form"]  # fmt: skip
