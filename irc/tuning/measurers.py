@@ -42,15 +42,13 @@ class NoArguments(Exception):
 
 
 UNBUILT = "the budget ended before it was built"
-KILLED = "ended by SIGKILL"
+KILLED = "something else ended its worker each time"
 
 
 def untried_of(reasons: Mapping[int, str]) -> int | None:
     """The first candidate that has no time for no fault of its own: nobody built it, or somebody
     killed the worker."""
-    return next(
-        (n for n, why in sorted(reasons.items()) if why == UNBUILT or KILLED in why), None
-    )
+    return next((n for n, why in sorted(reasons.items()) if why in (UNBUILT, KILLED)), None)
 
 
 def reason_of(error: BaseException) -> str:
@@ -58,6 +56,8 @@ def reason_of(error: BaseException) -> str:
     text = error.message if isinstance(error, IRCError) else str(error)
     line = text.strip().splitlines()[0] if text.strip() else ""
     name = type(error).__name__
+    if name == "WorkerKilled":
+        return KILLED
     return line if name == "WorkerFailure" else f"{name}: {line}"
 
 
@@ -250,7 +250,7 @@ class PoolMeasurer:
             except WorkerKilled as error:
                 if not number:
                     raise NoArguments(str(error)) from error
-                return str(error)
+                return KILLED
             except WorkerFailure as error:
                 return str(error)
             finally:
@@ -287,5 +287,5 @@ class PoolMeasurer:
         return {**self._request, "candidate": candidate.to_json()}
 
 
-__all__ = ["BUILT_WITH", "UNBUILT", "NoArguments", "PoolMeasurer", "ThreadMeasurer",
+__all__ = ["BUILT_WITH", "KILLED", "UNBUILT", "NoArguments", "PoolMeasurer", "ThreadMeasurer",
            "build_on_threads", "on_threads", "reason_of", "untried_of"]  # fmt: skip

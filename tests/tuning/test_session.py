@@ -17,7 +17,15 @@ from irc.ir.passes import PassContext  # noqa: E402
 from irc.options.options import Options  # noqa: E402
 from irc.runtime import metrics  # noqa: E402
 from irc.target import Target  # noqa: E402
-from irc.tuning import Candidate, NoValidChoicesError, Problem, choose, choose_all, session  # noqa: E402
+from irc.tuning import (  # noqa: E402
+    Candidate,
+    NoValidChoicesError,
+    Problem,
+    choose,
+    choose_all,
+    measurers,
+    session,
+)
 from irc.tuning import pool as pools  # noqa: E402
 from irc.tuning.measuring import (  # noqa: E402
     COLD_BYTES,
@@ -96,7 +104,7 @@ def test_workers_killed_at_random_moments_hang_nothing(monkeypatch):
                 except session.NoArguments:
                     continue  # the default's worker was killed each time
                 for number, seconds in enumerate(timings.seconds):
-                    killed = "SIGKILL" in timings.reasons.get(number, "")
+                    killed = timings.reasons.get(number) == measurers.KILLED
                     assert seconds == (math.inf if killed else 3.0 - number)
         finally:
             ended.set()

@@ -58,7 +58,9 @@ def test_what_something_else_ended_is_asked_again():
     pool = Answers(*killed, 2.0, *killed, 1.0)
     assert prepared(PoolMeasurer(squares(), Options(), pool)) == ({}, {0: 2.0, 1: 1.0})
     pool = Answers(2.0, *killed, WorkerKilled("killed"))
-    assert prepared(PoolMeasurer(squares(), Options(), pool)) == ({1: "killed"}, {0: 2.0})
+    assert prepared(PoolMeasurer(squares(), Options(), pool)) == (
+        {1: measurers.KILLED}, {0: 2.0}
+    )
 
 
 def test_a_crash_is_a_candidates_own_and_not_tried_again():
@@ -152,8 +154,8 @@ def test_workers_killed_at_random_moments_of_a_compile_change_no_result():
 
 
 def test_what_has_no_time_for_no_fault_of_its_own_may_stay():
-    killed = "WorkerKilled: its worker was ended by SIGKILL (last words)"
-    fault = "its worker was ended by SIGSEGV"
+    killed = measurers.reason_of(WorkerKilled("its worker was ended by SIGKILL (last words)"))
+    fault = measurers.reason_of(WorkerFailure("its worker was ended by SIGKILL, it says"))
     assert measurers.untried_of({0: fault, 2: measurers.UNBUILT, 1: killed}) == 1
     assert measurers.untried_of({0: fault, 2: measurers.UNBUILT}) == 2
     assert measurers.untried_of({0: fault, 1: "ValueError: no tiles"}) is None
