@@ -137,6 +137,11 @@ def pads_strides(options: Options, target: Target) -> bool:
     return moved_rows(options, target.is_gpu) is not None
 
 
+def tells_late(options: Options, target: Target) -> bool:
+    """The host doesn't wait for checks: a later call tells those that failed."""
+    return target.is_gpu and options.late_checks is not False
+
+
 def captures(options: Options, target: Target) -> bool:
     """Calls are captured into CUDA graphs, and somebody asks what is left out."""
     return options.cuda_graphs and target.is_gpu and bool(options.remarks)
@@ -250,6 +255,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     ),
     "kernel-to-host": (
         Step("bufferize"),
+        Step("flag-checks", tells_late),
         Step("plan-memory"),
         Step("explain-graphs", captures),
     ),

@@ -11,6 +11,7 @@ from irc.interp.core import Frame, Returned, fill_undefined, interprets
 from irc.interp.graph_packed import call_packed
 from irc.interp.kernel import launch
 from irc.interp.operators import call_operator, results_of
+from irc.interp.sym import ASSERTED
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.types import TensorType
@@ -58,7 +59,16 @@ def launch_(frame: Frame, op: host.LaunchOp) -> list[torch.Tensor]:
             callee = frame.module.lookup(entries["callee"].name)  # type: ignore[union-attr]
             break
     launch(frame, callee, tensors)
+    for value in op.outs:
+        flag = value.defining_op
+        if isinstance(flag, host.FlagOp) and not frame[value]:
+            raise ASSERTED[flag.error](flag.message)
     return results
+
+
+@interprets(host.FlagOp)
+def flag(frame: Frame, op: host.FlagOp) -> torch.Tensor:
+    return torch.ones((), dtype=torch.bool)
 
 
 @interprets(host.AllocOp)

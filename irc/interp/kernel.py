@@ -240,6 +240,16 @@ def scatter(frame: Frame, op: kernel.ScatterOp) -> None:
         memory[place] = combine(memory[place], value)
 
 
+@interprets(kernel.CheckOp)
+def check(frame: Frame, op: kernel.CheckOp) -> None:
+    truth = frame[op.truth].to(torch.bool)
+    if op.mask is not None:
+        truth = truth | ~frame[op.mask].to(torch.bool)
+    if not bool(truth.all()):
+        pointer: Pointer = frame[op.pointer]
+        pointer.memory[_places(op, pointer, torch.tensor(0), None)] = False
+
+
 @interprets(kernel.ScratchOp)
 def scratch(frame: Frame, op: kernel.ScratchOp) -> Pointer:
     dtype = frame.dtype(op.pointer.type.element)

@@ -12,7 +12,8 @@ from irc.interp.core import Frame, interprets
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import HOLDS
 
-_ERRORS: dict[str, type[Exception]] = {name: getattr(builtins, name) for name in sym.ERRORS}
+#: The classes of the errors of assertions, by name.
+ASSERTED: dict[str, type[Exception]] = {name: getattr(builtins, name) for name in sym.ERRORS}
 
 
 @interprets(sym.BindSizeOp)
@@ -48,13 +49,13 @@ def value(frame: Frame, op: sym.ValueOp) -> torch.Tensor:
 @interprets(sym.AssertOp)
 def assert_(frame: Frame, op: sym.AssertOp) -> None:
     if not HOLDS[op.relation](frame.dim(op.lhs), frame.dim(op.rhs)):
-        raise _ERRORS[op.error](op.message)
+        raise ASSERTED[op.error](op.message)
 
 
 @interprets(sym.AssertValueOp)
 def assert_value(frame: Frame, op: sym.AssertValueOp) -> None:
     if not bool(frame[op.condition]):
-        raise _ERRORS[op.error](op.message)
+        raise ASSERTED[op.error](op.message)
 
 
 @interprets(sym.RefineOp)

@@ -151,7 +151,7 @@ class _Sinking:
             return not self._is_held(step.target)
         if isinstance(step, P.CallOperator):
             return self.is_quiet(step)
-        quiet = isinstance(step, P.Alloc | P.View | P.LoadConstant | P.SymbolValue)
+        quiet = isinstance(step, P.Alloc | P.View | P.LoadConstant | P.SymbolValue | P.Flag)
         return quiet or number in self.late
 
     def _is_held(self, register: int) -> bool:

@@ -108,6 +108,18 @@ class Alloc:
 
 
 @attrs.frozen
+class Flag:
+    """A truth value in memory that stands as long as the process, true until a launch fails the
+    check that it is of, which raises `error`(`message`): at once on a CPU, late on a GPU
+    (`irc.runtime.late_flags`)."""
+
+    register: int
+    layout: Layout
+    message: str
+    error: str = "RuntimeError"
+
+
+@attrs.frozen
 class Launch:
     """Runs a kernel over [0, grid): pointers of the tensors, then the symbols' values.
 
@@ -228,7 +240,7 @@ class CopyInto:
 
 Step: TypeAlias = (
     Bind | SymbolValue | Assert | AssertValue | Alloc | Launch | View | CallOperator | Control
-    | LoadConstant | ReadItem | CopyInto
+    | LoadConstant | ReadItem | CopyInto | Flag
 )  # fmt: skip
 
 
@@ -327,7 +339,7 @@ _CLASSES = {
     for cls in (
         Layout, Argument, Bind, SymbolValue, Assert, AssertValue, Alloc, Launch, View, Register,
         NamedArgument, Size, Result, CallOperator, Control, LoadConstant, ReadItem, CopyInto,
-        Output, Packing, ConstantData, HostProgram,
+        Flag, Output, Packing, ConstantData, HostProgram,
     )
 }  # fmt: skip
 

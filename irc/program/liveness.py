@@ -29,7 +29,7 @@ def registers_in(step: P.Step) -> Iterator[int]:
     elif isinstance(step, P.CopyInto):
         yield step.source
         yield step.target
-    elif isinstance(step, P.Bind | P.Alloc | P.LoadConstant):
+    elif isinstance(step, P.Bind | P.Alloc | P.LoadConstant | P.Flag):
         yield step.register
 
 

@@ -189,6 +189,10 @@ class _ProgramReader:
         offset = None if op.escapes else op.offset
         self.steps.append(P.Alloc(self.define(op.memory), layout, offset))
 
+    def flag(self, op: host.FlagOp) -> None:
+        layout = layout_of(op.flag.type, op)
+        self.steps.append(P.Flag(self.define(op.flag), layout, op.message, op.error))
+
     def launch(self, op: host.LaunchOp) -> None:
         callee = self.module.lookup(op.callee)
         if not isinstance(callee, kernel.KernelFuncOp):
@@ -401,6 +405,7 @@ _HANDLERS: dict[type, Callable[[_ProgramReader, Any], None]] = {
     sym.AssertValueOp: _ProgramReader.assert_value,
     sym.RefineOp: _ProgramReader.refine,
     host.AllocOp: _ProgramReader.alloc,
+    host.FlagOp: _ProgramReader.flag,
     host.LaunchOp: _ProgramReader.launch,
     host.HostViewOp: _ProgramReader.view,
     host.HostConstantOp: _ProgramReader.constant,

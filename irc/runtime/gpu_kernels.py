@@ -32,6 +32,7 @@ from irc.program.gpu_kernels import (
     scratch_address,
     unpack_code,
 )
+from irc.runtime.late_flags import flag_memory
 from irc.runtime.native import gpu_support
 
 _INVALID_CONTEXT = 201
@@ -146,6 +147,8 @@ class LoadedKernels:
                 return self.variants(name, device).descriptor
             case ("gpu-launch-failed", str(name), int(device)):
                 return self.variants(name, device).failed
+            case ("gpu-flag", int(device), str(error), str(message)):
+                return flag_memory(self.gpu, device, error, message)
             case ("gpu-read", int(), int(device)):
                 return EarlyPlace(self.gpu, device)
             case ("gpu-error", str(what)):

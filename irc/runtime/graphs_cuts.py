@@ -229,7 +229,7 @@ def made_by(step: P.Step) -> tuple[int, ...]:
     """The registers that a step makes."""
     if isinstance(step, P.CallOperator | P.Control):
         return tuple(result.register for result in step.results)
-    if isinstance(step, P.Alloc | P.View | P.LoadConstant | P.ReadItem | P.SymbolValue):
+    if isinstance(step, P.Alloc | P.View | P.LoadConstant | P.ReadItem | P.SymbolValue | P.Flag):
         return (step.register,)
     return ()
 
@@ -336,7 +336,8 @@ def draws(step: P.Step) -> bool:
 
 def _is_free(step: P.Step) -> bool:
     """Whether a step stands wherever it is needed: it makes no launch."""
-    return isinstance(step, P.Alloc | P.View | P.LoadConstant | P.SymbolValue) or is_view_call(step)
+    free = P.Alloc | P.View | P.LoadConstant | P.SymbolValue | P.Flag
+    return isinstance(step, free) or is_view_call(step)
 
 
 def _runs(

@@ -70,7 +70,7 @@ def surely_on_gpu(program: P.HostProgram) -> frozenset[int]:
     layouts = program.layouts.items()
     registers = {r for r, layout in layouts if layout.device != "cpu" and layout.sizes}
     for step in program.steps:
-        if isinstance(step, P.Alloc | P.LoadConstant) and step.layout.device != "cpu":
+        if isinstance(step, P.Alloc | P.LoadConstant | P.Flag) and step.layout.device != "cpu":
             registers.add(step.register)
         elif isinstance(step, P.View):
             (registers.add if step.source in registers else registers.discard)(step.register)

@@ -26,6 +26,7 @@ import torch
 from irc.boundary import cuda
 from irc.program import host_program as P
 from irc.program.late import late_steps
+from irc.runtime import late_flags
 from irc.runtime.check_kernel import CheckKernel, check_kernel
 from irc.runtime.late_ring import Ring
 
@@ -291,6 +292,7 @@ def raise_failed(gpu: int) -> None:
         checks.raise_failed()
     for board in _boards.get(gpu, ()):
         board.raise_failed()
+    late_flags.raise_failed(gpu)
 
 
 def settle() -> None:
@@ -301,6 +303,7 @@ def settle() -> None:
         raise_failed(gpu)
     for checks in list(_all.values()):
         checks.settle()
+    late_flags.settle()
     for gpu in list(_boards):
         if gpu >= 0:
             torch.cuda.synchronize(gpu)

@@ -19,8 +19,9 @@ from irc.ir.diagnostics import InternalError
 from irc.ir.symbols import HOLDS, Dim, evaluate, free_symbols
 from irc.program import clocks
 from irc.program import host_program as P
+from irc.program.devices import device_number
 from irc.program.liveness import dying_after
-from irc.runtime import host_steps, late_checks
+from irc.runtime import host_steps, late_checks, late_flags
 from irc.runtime.arguments import ArgumentError
 from irc.runtime.control import Program, run_control
 from irc.runtime.cpu_kernels import KernelTable
@@ -81,6 +82,11 @@ class PythonHost:
         self.on_gpu = host_steps.surely_on_gpu(program)
         self._registers = [a.register for a in program.arguments]
         self._results = [o.register for o in program.outputs]
+        steps = [step for step in program.steps if isinstance(step, P.Flag)]
+        #: Flags of the CPU, whose checks are told at once; the GPUs that have others.
+        self.flags = {s.register: s for s in steps if s.layout.device == "cpu"}
+        gpus = {device_number(s.layout.device) for s in steps if s.layout.device != "cpu"}
+        self._told = tuple(gpus if self.gpu is None else gpus | {self.gpu})
         dying = dying_after(program)
         late = self._late()
         self._plan = [
@@ -104,8 +110,8 @@ class PythonHost:
         return ready
 
     def __call__(self, symbols: Mapping[str, int], arguments: Sequence[object]) -> list[object]:
-        if self.gpu is not None:
-            late_checks.raise_failed(self.gpu)
+        for gpu in self._told:
+            late_checks.raise_failed(gpu)
         if self.gpu is not None and self.gpu != torch.cuda.current_device():
             with torch.cuda.device(self.gpu):
                 return self._run(symbols, arguments)
@@ -126,6 +132,14 @@ class PythonHost:
 
 def _nothing(run: Any) -> None:
     """The step of an assertion that another step has taken over."""
+
+
+def flag_of(step: P.Flag) -> torch.Tensor:
+    """The truth value of a check: a GPU's stands, the CPU's is one of this call."""
+    if step.layout.device == "cpu":
+        return torch.ones((), dtype=torch.bool)
+    gpu = device_number(step.layout.device)
+    return late_flags.flags_of(gpu).flag(step.error, step.message)
 
 
 class _Run:
@@ -171,6 +185,13 @@ class _Run:
         tensors = [self.values[r] for r in step.tensors]
         symbols = [self.symbols[s] for s in step.symbols]
         self.owner.kernels.launch(step.kernel, tensors, symbols, self.dim(step.grid))
+        for position in step.outputs:
+            flag = self.owner.flags.get(step.tensors[position])
+            if flag is not None and not tensors[position]:
+                raise_error(flag.error, flag.message)
+
+    def flag(self, step: P.Flag) -> None:
+        self.values[step.register] = flag_of(step)
 
     def view(self, step: P.View) -> None:
         source = host_steps.typed(self.values[step.source], step, self.owner.program)
@@ -286,6 +307,7 @@ _RUN: dict[type, Callable[[_Run, Any], None]] = {
     P.Assert: _Run.check,
     P.AssertValue: _Run.check_value,
     P.Alloc: _Run.alloc,
+    P.Flag: _Run.flag,
     P.Launch: _Run.launch,
     P.View: _Run.view,
     P.LoadConstant: _Run.constant,

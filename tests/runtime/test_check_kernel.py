@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from irc.codegen.host.support_gpu import RING_KERNEL
+from irc.passes.host.flag_checks import FlagChecks
 from irc.runtime import late_checks
 from irc.runtime.check_kernel import PTX, check_kernel
 
@@ -67,9 +68,17 @@ def test_it_writes_what_it_should_and_nothing_else() -> None:
     assert check_kernel(torch.cuda.current_device()) is not None
 
 
+@pytest.fixture
+def arrays(monkeypatch) -> None:
+    """Truth values of checks are arrays: no kernel has a flag."""
+    monkeypatch.setattr(FlagChecks, "run", lambda self, op, context: None)
+    monkeypatch.setenv("IRC_DISABLE_CACHE", "1")
+    torch._dynamo.reset()
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("copied", [False, True])
-def test_a_check_is_told_by_the_kernel_or_a_copy(copied: bool) -> None:
+def test_a_check_is_told_by_the_kernel_or_a_copy(copied: bool, arrays: None) -> None:
     table = torch.randn(100, 8, device="cuda")
     places = torch.arange(50, device="cuda")
     run = torch.compile(lambda t, i: t[i] - 1, backend="irc")
@@ -96,7 +105,10 @@ def test_a_check_is_told_by_the_kernel_or_a_copy(copied: bool) -> None:
 
 
 @pytest.mark.gpu
-def test_a_capture_of_somebody_elses_copies_nothing_to_the_cpu() -> None:
+@pytest.mark.parametrize("flags", [False, True])
+def test_a_capture_of_somebody_elses_copies_nothing_to_the_cpu(flags: bool, request) -> None:
+    if not flags:
+        request.getfixturevalue("arrays")
     table = torch.randn(100, 8, device="cuda")
     places = torch.arange(50, device="cuda")
     run = torch.compile(lambda t, i: t[i] + 1, backend="irc")

@@ -16,6 +16,7 @@ import irc
 from irc.boundary import cuda, torch_abi
 from irc.codegen.host.support_gpu import RING_KERNEL, RING_PLACES
 from irc.ir.passes import PassManager
+from irc.options.options import Options
 from irc.pipeline import pipeline_text
 from irc.program import host_program as P
 from irc.program.gpu_kernels import key_of
@@ -31,10 +32,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def lowered(function: Any, args: list[Any], dynamic: bool = False) -> Any:
+def lowered(
+    function: Any, args: list[Any], dynamic: bool = False, options: Options | None = None
+) -> Any:
     """The host program of a function, with kernels for sm_90."""
     module = irc.trace(function, args, dynamic=dynamic)
-    PassManager.parse(pipeline_text("triton", functional=False)).run(module)
+    PassManager.parse(pipeline_text("triton", options, functional=False)).run(module)
     return module
 
 
@@ -408,9 +411,13 @@ def pick(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
     return x[i] * 2
 
 
+#: Truth values of checks are arrays, not flags (`tests/runtime/test_late_flags.py`).
+NO_FLAGS = Options(late_checks=False)
+
+
 def test_a_check_is_waited_for(stub, monkeypatch):
     args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
-    call = stub.build(lowered(pick, args), monkeypatch)
+    call = stub.build(lowered(pick, args, options=NO_FLAGS), monkeypatch)
     assert call.is_native
     torch.testing.assert_close(stub.call(call, *args)[0], pick(*args))
     with pytest.raises((IndexError, RuntimeError)):
@@ -421,7 +428,7 @@ def test_a_late_check_is_told_when_a_program_begins(stub, monkeypatch):
     told = []
     monkeypatch.setattr(late_checks, "check_truth", lambda t, *rest: told.append((bool(t), rest)))
     args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
-    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    call = stub.build(lowered(pick, args, options=NO_FLAGS), monkeypatch, late_checks=True)
     stub.call(call, *args)
     stub.call(call, args[0], torch.tensor([1, 10, 0]))
     assert [truth for truth, _ in told] == [True, False]
@@ -430,7 +437,7 @@ def test_a_late_check_is_told_when_a_program_begins(stub, monkeypatch):
         fail()
     raised = []
     monkeypatch.setattr(late_checks, "raise_failed", raised.append)
-    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    call = stub.build(lowered(pick, args, options=NO_FLAGS), monkeypatch, late_checks=True)
     stub.call(call, *args)
     assert not raised
     stub.gpu.table[cuda.LATE] = 1
@@ -452,7 +459,7 @@ def ring(stub, monkeypatch, request) -> Ring:
 def test_late_checks_are_left_in_a_ring(stub, ring, monkeypatch):
     monkeypatch.setattr(late_checks, "check_truth", None)
     args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
-    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    call = stub.build(lowered(pick, args, options=NO_FLAGS), monkeypatch, late_checks=True)
     wrong = torch.tensor([1, 10, 0])
     before = sys.getrefcount(None)
     for _ in range(600):  # more than there are places
@@ -472,7 +479,7 @@ def test_a_check_that_is_not_launched_is_left_to_python(stub, ring, monkeypatch)
     told: list[bool] = []
     monkeypatch.setattr(late_checks, "check_truth", lambda t, *rest: told.append(bool(t.all())))
     args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
-    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    call = stub.build(lowered(pick, args, options=NO_FLAGS), monkeypatch, late_checks=True)
     ring.use(CHECK_KERNEL)
     stub.refuses = "check"
     stub.call(call, *args)
@@ -481,7 +488,7 @@ def test_a_check_that_is_not_launched_is_left_to_python(stub, ring, monkeypatch)
 
 def test_a_check_that_has_not_arrived_is_waited_for_by_nobody(stub, ring, monkeypatch):
     args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
-    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    call = stub.build(lowered(pick, args, options=NO_FLAGS), monkeypatch, late_checks=True)
     arrives: list[tuple[int, bytes]] = []
     stub.arrives = arrives  # copies to the CPU come later
     stub.call(call, args[0], torch.tensor([1, 10, 0]))
@@ -502,7 +509,7 @@ def test_a_full_ring_and_a_capture_leave_checks_to_python(stub, ring, monkeypatc
     told: list[bool] = []
     monkeypatch.setattr(late_checks, "check_truth", lambda t, *rest: told.append(bool(t.all())))
     args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
-    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    call = stub.build(lowered(pick, args, options=NO_FLAGS), monkeypatch, late_checks=True)
     stub.capturing = 1
     stub.call(call, *args)
     assert told == [True] and not ring.busy

@@ -48,6 +48,7 @@ from irc.codegen.host.items import load_item
 from irc.codegen.host.lowering import ENTRY, ArrayPlace, EmittedHost, Lowering, dtype_code
 from irc.codegen.host.support import KIND_TENSOR
 from irc.codegen.host.support_gpu import RING_BYTES, SCRATCH_POINTERS
+from irc.ir.diagnostics import InternalError
 from irc.program import host_program as P
 from irc.program.devices import device_number, main_device
 from irc.program.early import read_early
@@ -121,12 +122,18 @@ class GpuLowering(Lowering):
         b = self.builder
         autocast = b.load(self.emitter.word(self.table, cuda.AUTOCAST_KEY), typ=I64)
         self.emitter.begin(below_autograd=below_autograd, other_keys=[autocast])
-        late = b.load(self.emitter.word(self.table, cuda.LATE), typ=I64)
-        with b.if_then(b.icmp_signed("!=", late, constant(0)), likely=False):
-            call_object(self.emitter, LATE_ERRORS, [constant(self.main)], [], [])
+        for device in self._told():
+            told = b.call(self.emitter.support("irc_gpu_told"), [self.table, constant(device)])
+            with b.if_then(b.icmp_signed("!=", told, I32(0)), likely=False):
+                call_object(self.emitter, LATE_ERRORS, [constant(device)], [], [])
         self.emitter.at_exit(self._leave)
         self.on(self.main)
         self._room_for_launches()
+
+    def _told(self) -> list[int]:
+        """The GPUs whose failed checks this program tells as it begins."""
+        flags = [s.layout.device for s in self.program.steps if isinstance(s, P.Flag)]
+        return list(dict.fromkeys([self.main, *map(device_number, flags)]))
 
     def _steps(self) -> None:
         self._start_reads(-1)
@@ -207,6 +214,16 @@ class GpuLowering(Lowering):
         self.places[step.register] = ArrayPlace(
             layout, lambda: self._address(at), lambda: self._in_block(layout, at)
         )
+
+    def flag(self, step: P.Flag) -> None:
+        """The memory of a flag: its address is all that anybody asks for."""
+        device = device_number(step.layout.device)
+        memory = self.emitter.memory_of(("gpu-flag", device, step.error, step.message))
+
+        def handle() -> HostTensor:
+            raise InternalError("a flag is no tensor of an operator's")
+
+        self.places[step.register] = ArrayPlace(step.layout, lambda: memory, handle)
 
     def fresh(
         self, sizes: Sequence[Size], strides: Sequence[Size], dtype: str, device: str

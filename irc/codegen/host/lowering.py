@@ -279,6 +279,10 @@ class Lowering:
             lambda: self.memory.arena_tensor(arena, at, *self.sizes(layout), dtype),
         )
 
+    def flag(self, step: P.Flag) -> None:
+        """Only kernels of a GPU check something."""
+        raise InvalidIR(f"a program of the CPU has a flag: {step.message}")
+
     def in_arena(self, step: P.Alloc) -> bool:
         """The arena's size is known from the arguments; what isn't has memory of its own."""
         dims = (step.offset, *step.layout.sizes, *(step.layout.strides or ()))
@@ -578,6 +582,7 @@ _EMIT: dict[type, str] = {
     P.Assert: "check",
     P.AssertValue: "check_value",
     P.Alloc: "alloc",
+    P.Flag: "flag",
     P.Launch: "launch",
     P.View: "view",
     P.LoadConstant: "constant",

@@ -25,6 +25,9 @@ next one to come, where the places are, the kernel that writes whether all hold 
 that raises the error, and bytes. 1 where Python must do it: there is no ring or no place left in
 it, the values are many, or the stream is captured. `irc.runtime.late_ring` looks at them.
 
+`irc_gpu_told(table, device) -> i32`: whether an error of a check may be known: one was left behind,
+or a flag of the device is false (`irc.runtime.late_flags`).
+
 A kernel's *descriptor*, in words: number of pointers, of sizes, of variants; the Python object that
 is called with a key and adds the variant; then where each variant is, whose words never change: its
 key, the function, threads of a program instance, bytes of shared memory, and whether its program
@@ -54,6 +57,9 @@ SCRATCH_POINTERS = 2
 RING_HEAD, RING_TAIL, RING_MEMORY, RING_KERNEL, RING_ENTRIES = 0, 1, 2, 3, 4
 RING_PLACES, RING_BYTES = 256, 1024
 RING_WORDS = RING_ENTRIES + 2 * RING_PLACES
+#: A board of flags of checks: its words, and those from one flag to the next.
+BOARD_COUNT, BOARD_MEMORY, BOARD_NEXT, BOARD_WORDS = 0, 1, 2, 3
+FLAG_WORDS = 2
 #: Threads of the kernel of a check.
 CHECK_THREADS = 256
 #: What a launch gives where the kernel couldn't be had.
@@ -441,6 +447,50 @@ python:
 }
 """
 
+TOLD = """
+define i32 @irc_gpu_told(ptr %table, i64 %device) {
+entry:
+  %late.at = getelementptr i64, ptr %table, i64 TABLE_LATE
+  %late = load i64, ptr %late.at
+  %quiet = icmp eq i64 %late, 0
+  br i1 %quiet, label %begin, label %told
+begin:
+  %boards = getelementptr ptr, ptr %table, i64 TABLE_FLAGS
+  %first.at = getelementptr ptr, ptr %boards, i64 %device
+  %first = load ptr, ptr %first.at
+  br label %board
+board:
+  %here = phi ptr [ %first, %begin ], [ %next, %end ]
+  %none = icmp eq ptr %here, null
+  br i1 %none, label %untold, label %flags
+flags:
+  %count.at = getelementptr i64, ptr %here, i64 BOARD_COUNT
+  %count = load i64, ptr %count.at
+  %memory.at = getelementptr ptr, ptr %here, i64 BOARD_MEMORY
+  %memory = load ptr, ptr %memory.at
+  br label %flag
+flag:
+  %i = phi i64 [ 0, %flags ], [ %i.next, %look ]
+  %last = icmp uge i64 %i, %count
+  br i1 %last, label %end, label %look
+look:
+  %word = mul i64 %i, FLAG_WORDS
+  %flag.at = getelementptr i64, ptr %memory, i64 %word
+  %held = load atomic i8, ptr %flag.at monotonic, align 1
+  %i.next = add i64 %i, 1
+  %holds = icmp ne i8 %held, 0
+  br i1 %holds, label %flag, label %told
+end:
+  %next.at = getelementptr ptr, ptr %here, i64 BOARD_NEXT
+  %next = load ptr, ptr %next.at
+  br label %board
+untold:
+  ret i32 0
+told:
+  ret i32 1
+}
+"""
+
 SIGNATURES = {
     **support_convolutions.SIGNATURES,
     **support_draws.SIGNATURES,
@@ -448,6 +498,7 @@ SIGNATURES = {
     **support_products.SIGNATURES,
     **support_reads.SIGNATURES,
     "irc_gpu_late": ("i32", ("ptr", "i64", "ptr", "ptr", "i64", "ptr")),
+    "irc_gpu_told": ("i32", ("ptr", "i64")),
     "irc_gpu_check_tensor": ("i32", ("ptr", "i64", "ptr", "ptr", "ptr", "ptr")),
     "irc_gpu_check_number": ("i32", ("ptr", "i64", "ptr", "ptr", "ptr", "ptr")),
     "irc_gpu_enter": ("i32", ("ptr", "i64", "ptr")),
@@ -465,14 +516,15 @@ def support_text() -> str:
             raise AssertionError(f"irc_check_tensor has changed: {old}")
         check = check.replace(old, new)
     text = "".join((
-        DECLARATIONS, check, DEVICES, LAUNCH, LATE, support_products.products_text(),
+        DECLARATIONS, check, DEVICES, LAUNCH, LATE, TOLD, support_products.products_text(),
         support_memory.memory_text(), support_convolutions.convolutions_text(),
         support_draws.draws_text(), support_reads.READS,
     ))  # fmt: skip
     for name in ("FIRST_VARIANT", "RING_BYTES", "RING_TAIL", "RING_PLACES",
-                 "RING_MEMORY", "RING_KERNEL", "RING_ENTRIES", "CHECK_THREADS"):  # fmt: skip
+                 "RING_MEMORY", "RING_KERNEL", "RING_ENTRIES", "CHECK_THREADS",
+                 "BOARD_COUNT", "BOARD_MEMORY", "BOARD_NEXT", "FLAG_WORDS"):  # fmt: skip
         text = text.replace(name, str(globals()[name]))
     text = text.replace("EARLY_ATTRIBUTE", str(cuda.EARLY_ATTRIBUTE))
-    for name in ("RINGS", "IS_CAPTURING", "COPY_OUT", "LATE", "LAUNCH_EARLY", "LAUNCH"):
+    for name in ("RINGS", "FLAGS", "IS_CAPTURING", "COPY_OUT", "LATE", "LAUNCH_EARLY", "LAUNCH"):
         text = text.replace(f"TABLE_{name}", str(getattr(cuda, name)))
     return text.replace("LARGEST_GRID", str(_LARGEST_GRID))

@@ -38,6 +38,7 @@ RESULT_OBJECT, RESULT_ARGUMENT, RESULT_FRESH, RESULT_WORDS = 0, 1, 2, 7
 
 _DECLARATIONS = """
 declare i32 @irc_gpu_check_tensor(ptr, i64, ptr, ptr, ptr, ptr)
+declare i32 @irc_gpu_told(ptr, i64)
 declare i32 @irc_gpu_stream(ptr, i64, ptr)
 declare ptr @irc_call_python(ptr, ptr, ptr, i64)
 declare void @irc_fail(ptr, ptr, ptr, ptr, ptr, i64)
@@ -385,14 +386,14 @@ entry:
   %runtime = load ptr, ptr %program
   %table.at = getelementptr i64, ptr %program, i64 PROGRAM_TABLE
   %table = load ptr, ptr %table.at
-  %late.at = getelementptr i64, ptr %table, i64 LATE_WORD
-  %late = load i64, ptr %late.at
-  %quiet = icmp eq i64 %late, 0
+  %device.at = getelementptr i64, ptr %program, i64 PROGRAM_DEVICE
+  %its.device = load i64, ptr %device.at
+  %late = call i32 @irc_gpu_told(ptr %table, i64 %its.device)
+  %quiet = icmp eq i32 %late, 0
   br i1 %quiet, label %find, label %tell
 tell:
   %errors.at = getelementptr i64, ptr %program, i64 PROGRAM_LATE
   %errors = load ptr, ptr %errors.at
-  %device.at = getelementptr i64, ptr %program, i64 PROGRAM_DEVICE
   %told = call ptr @irc_call_python(ptr %errors, ptr @irc_int_kind, ptr %device.at, i64 1)
   %raised = icmp eq ptr %told, null
   br i1 %raised, label %error, label %told.none
@@ -522,7 +523,9 @@ error:
 
 EXPORTS = ("irc_graph_call", "irc_graph_call_list")
 #: The functions of other support modules that it calls.
-SUPPORT, GPU_SUPPORT = ("irc_call_python", "irc_fail"), ("irc_gpu_check_tensor", "irc_gpu_stream")
+SUPPORT, GPU_SUPPORT = ("irc_call_python", "irc_fail"), (
+    "irc_gpu_check_tensor", "irc_gpu_stream", "irc_gpu_told",
+)  # fmt: skip
 
 
 def support_text() -> str:
@@ -533,7 +536,7 @@ def support_text() -> str:
     words |= {
         "GET_CONTEXT": cuda.GET_CONTEXT, "CONTEXTS": cuda.CONTEXTS, "INDEX_MASK": cuda.INDEX_MASK,
         "IS_CAPTURING": cuda.IS_CAPTURING, "COPY_BYTES": cuda.COPY_BYTES,
-        "GRAPH_LAUNCH": cuda.GRAPH_LAUNCH, "LATE_WORD": cuda.LATE,
+        "GRAPH_LAUNCH": cuda.GRAPH_LAUNCH,
     }  # fmt: skip
     for name in sorted(words, key=len, reverse=True):
         text = text.replace(name, str(words[name]))

@@ -358,6 +358,18 @@ def _scatter(w: KernelWriter, op: kernel.ScatterOp) -> None:
     w.line(f"{function}({w.ref(op.pointer)} + ({offsets}{one}), {stored}, {mask})")
 
 
+def _check(w: KernelWriter, op: kernel.CheckOp) -> None:
+    shape = _shape(op.truth)
+    wrong = f"{w.ref(op.truth)} == 0"
+    if op.mask is not None:
+        wrong = f"({wrong}) & {w.ref(op.mask)}"
+    place, false = _pointer(w, op), "0"
+    if shape:
+        place = f"{place} + tl.zeros({_dims(shape)}, tl.int32)"
+        false = f"tl.zeros({_dims(shape)}, tl.int8)"
+    w.line(f"tl.store({place}, {false}, mask={wrong})")
+
+
 def _splat(w: KernelWriter, op: kernel.SplatOp) -> None:
     text = f"tl.broadcast_to({w.ref(op.scalar)}, {_dims(_shape(op.vector))})"
     if element_of(op.vector) is _I1:
@@ -476,6 +488,7 @@ _HANDLERS: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
     kernel.LoadTileOp: _load_tile,
     kernel.GatherOp: _gather,
     kernel.ScatterOp: _scatter,
+    kernel.CheckOp: _check,
     kernel.SplatOp: _splat,
     kernel.IotaOp: _iota,
     kernel.ExpandOp: _expand,

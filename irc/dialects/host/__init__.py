@@ -9,6 +9,7 @@ from irc.dialects.host.ops import (
     TENSOR,
     AllocOp,
     CallAtenOp,
+    FlagOp,
     HostConstantOp,
     HostCopyOp,
     HostFuncOp,
@@ -22,6 +23,7 @@ from irc.dialects.host.ops import (
 __all__ = [
     "AllocOp",
     "CallAtenOp",
+    "FlagOp",
     "HostConstantOp",
     "HostCopyOp",
     "HostFuncOp",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from irc.dialects.graph.packed import PackedType
+from irc.dialects.sym.ops import ERRORS
 from irc.ir import attributes as A
 from irc.ir.core import Block
 from irc.ir.definition import (
@@ -105,6 +106,25 @@ class AllocOp(Op):
     escapes = attribute(A.UnitAttr)
     offset = attribute(A.DimAttr, "bytes into the arena, set by plan-memory", optional=True)
     memory = result(TENSOR)
+
+
+class FlagOp(Op):
+    """A truth value that launches of a GPU tell the host by: memory of one element that stands as
+    long as the process, and holds true until a kernel writes false there (`kernel.check`).
+
+    Then the program fails with `error` (one of `sym.ERRORS`) and `message`. A GPU's says so late:
+    it is looked at when a program is called on that GPU again. Flags of one device, error and
+    message may be one.
+
+    `%f = host.flag {error = "IndexError", message = "index out of bounds"}
+    : tensor<[] x i1, strides [], "cuda:0">`
+    """
+
+    name = "host.flag"
+    traits = frozenset({AllocatesMemory})
+    message = attribute(A.StringAttr)
+    error = attribute(A.StringAttr, default="RuntimeError", words=ERRORS)
+    flag = result(TENSOR)
 
 
 class HostViewOp(Op):

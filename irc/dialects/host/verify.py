@@ -14,7 +14,7 @@ from irc.dialects.func.verify import verify_result_strides
 from irc.dialects.graph import scalar_type
 from irc.dialects.host import ops
 from irc.dialects.host.launches import kernel_of, operand_numbers
-from irc.dialects.kernel import PointerType
+from irc.dialects.kernel import CheckOp, KernelFuncOp, PointerType
 from irc.dialects.layout.places import (
     begin_of,
     verify_inside,
@@ -89,6 +89,7 @@ def verify_launch(op: ops.LaunchOp) -> None:
     if outputs is not None and len(outputs) != len(written):
         op.fail(f"gives {len(written)} outputs, @{op.callee} writes {len(outputs)}")
     _verify_elements(op, arrays, pointers)
+    _verify_flags(op, callee, arrays)
     for pairs in (callee.inplace, callee.initialized):
         for source, target in zip((pairs or ())[::2], (pairs or ())[1::2], strict=False):
             one, other = arrays[source].type, arrays[target].type
@@ -107,6 +108,18 @@ def _verify_elements(op: ops.LaunchOp, arrays: Sequence[Value], pointers: Sequen
             count = len(op.inputs)
             number, what = (position, "input") if position < count else (position - count, "output")
             op.fail(f"{what} {number} is {type_}, but @{op.callee} takes a {pointer}")
+
+
+def _verify_flags(op: ops.LaunchOp, callee: KernelFuncOp, arrays: Sequence[Value]) -> None:
+    """A flag is where the kernel checks something, and only there."""
+    for position, value in enumerate(arrays):
+        pointer = callee.block.arguments[position]
+        checks = any(isinstance(user, CheckOp) for user in pointer.users)
+        if checks and not isinstance(value.defining_op, ops.FlagOp):
+            op.fail(f"@{op.callee} checks something by argument {position}, and {value.described} "
+                    "is no host.flag")  # fmt: skip
+        if not checks and isinstance(value.defining_op, ops.FlagOp):
+            op.fail(f"argument {position} is a host.flag, by which @{op.callee} checks nothing")
 
 
 def _sizes_differ(one: TensorType, other: TensorType) -> bool:
@@ -131,6 +144,17 @@ def verify_alloc(op: ops.AllocOp) -> None:
         op.fail("has a place in the arena and escapes: the caller gets a tensor of its own")
     if known_divisor(offset) % ops.ALIGNMENT or (isinstance(offset, int) and offset < 0):
         op.fail(f"offset {offset} is no multiple of {ops.ALIGNMENT} bytes")
+
+
+@verifies(ops.FlagOp)
+def verify_flag(op: ops.FlagOp) -> None:
+    """One truth value, which only launches write. Raises InvalidIR."""
+    type_ = op.flag.type
+    if type_.element is not i1 or type_.shape or type_.strides is None:
+        op.fail(f"is {type_}, not one i1 in memory")
+    for user in op.flag.users:
+        if not isinstance(user, ops.LaunchOp) or op.flag in user.inputs:
+            op.fail(f"is used by {user.name}: only launches write a flag, and nothing reads it")  # type: ignore[attr-defined]
 
 
 @verifies(ops.HostViewOp)

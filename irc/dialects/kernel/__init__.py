@@ -11,6 +11,7 @@ from irc.dialects.kernel.ops import (
     INDEX,
     POINTER,
     VECTOR,
+    CheckOp,
     DotLanesOp,
     DotOp,
     DotRowsOp,
@@ -40,6 +41,7 @@ from irc.dialects.kernel.ops import (
 )
 
 __all__ = [
+    "CheckOp",
     "DotLanesOp",
     "DotOp",
     "DotRowsOp",

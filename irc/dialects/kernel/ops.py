@@ -333,6 +333,22 @@ class ScatterOp(Op):
     combiner = attribute(A.StringAttr, default="set", words=SCATTER_COMBINERS)
 
 
+class CheckOp(Op):
+    """Writes false to the element at `pointer` where a lane of `truth` is false (gpu); nothing is
+    written where all are true. Lanes that the mask leaves out count as true.
+
+    The element is a flag of the host's (`host.flag`): kernels do nothing else with its pointer.
+
+    `kernel.check %ok, %p : (vector<16xi1>, !kernel.ptr<i1>)`
+    """
+
+    name = "kernel.check"
+    traits = frozenset({WritesMemory})
+    truth = operand(doc="i1, or a vector of it")
+    pointer = operand(POINTER)
+    mask = optional_operand()
+
+
 class SplatOp(Op):
     """A vector with every lane equal to a scalar; or, of a short vector, that again and again
     (cpu).

@@ -46,6 +46,7 @@ _FLOATS = (f16, bf16, f32, f64)
 _ONLY: dict[type[Operation], tuple[str, str]] = {
     ops.ProgramIdOp: ("gpu", "a cpu kernel gets its points as begin and end"),
     ops.LoadTileOp: ("gpu", "a cpu kernel reads its rows one by one"),
+    ops.CheckOp: ("gpu", "the host of a cpu kernel looks at truth values itself"),
     ops.ExpandOp: ("gpu", "a cpu kernel has vectors of one dimension; kernel.splat a scalar"),
     ops.PrefetchOp: ("cpu", "Triton's compiler decides what a gpu kernel loads early"),
     ops.ScratchOp: ("cpu", "a gpu kernel keeps what is private in tiles"),
@@ -247,7 +248,7 @@ def _verify_body(op: ops.KernelFuncOp, pointers: int, outputs: range | None) -> 
 # The operations with a pointer, and whether they write there.
 _MEMORY: dict[type[Operation], bool] = {
     ops.LoadOp: False, ops.LoadTileOp: False, ops.GatherOp: False, ops.PrefetchOp: False,
-    ops.StoreOp: True, ops.ScatterOp: True,
+    ops.StoreOp: True, ops.ScatterOp: True, ops.CheckOp: True,
 }  # fmt: skip
 # The dialects whose operations a kernel holds, and `sym.value`.
 _DIALECTS = ("arith", "math", "kernel")
@@ -423,6 +424,24 @@ def _check_lanes(op: Any) -> None:
     if _shape(offsets) != _shape(value):
         op.fail(f"the offsets are {offsets}, one for each lane of {value} wanted")
     _check_moved(op, value)
+
+
+@verifies(ops.CheckOp)
+def verify_check(op: Any) -> None:
+    """Truth values, and a pointer that is used for nothing else. Raises InvalidIR."""
+    _once(op, _check_truth)
+    if any(not isinstance(user, ops.CheckOp) for user in op.pointer.users):
+        op.fail("its pointer is a flag's, with which nothing else is done")
+
+
+def _check_truth(op: Any) -> None:
+    truth = op.truth.type
+    if _element(truth) is not i1:
+        op.fail(f"checks {truth}, not i1 or a vector of it")
+    if op.pointer.type.element is not i1:
+        op.fail(f"writes at a {op.pointer.type}, not at a flag of i1")
+    if op.mask is not None:
+        _check_like(op, "mask", op.mask.type, i1, truth)
 
 
 def _moved(op: Any) -> Any:

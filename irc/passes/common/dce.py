@@ -24,10 +24,10 @@ class DeadCodeElimination(Pass):
     anchor = "any"
 
     def run(self, op: Operation, context: PassContext) -> None:
-        context.count("removed", _sweep(op, context.fuel))
+        context.count("removed", sweep(op, context.fuel))
 
 
-def _sweep(op: Operation, fuel: Fuel | None) -> int:
+def sweep(op: Operation, fuel: Fuel | None) -> int:
     """Remove what is dead inside `op`, last first, so that one pass over it is enough."""
     removed = 0
     for region in reversed(op.regions):
@@ -36,7 +36,7 @@ def _sweep(op: Operation, fuel: Fuel | None) -> int:
             while inner is not None:
                 before = inner.prev
                 if inner.regions:
-                    removed += _sweep(inner, fuel)
+                    removed += sweep(inner, fuel)
                 results = inner.results
                 if results and results[0]._users is None and is_trivially_dead(inner):
                     if fuel is None or fuel.spend("dce", inner):
