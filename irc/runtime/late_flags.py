@@ -4,7 +4,7 @@ A kernel writes 0 where a check fails, and nothing where it holds (`kernel.check
 costs neither a launch nor a copy, in a captured graph as elsewhere. Flags stand as long as the
 process; there is one for each GPU, error and message, so programs of the same check share it.
 Native code looks at all flags of its GPU as it begins, a word each (`irc_gpu_told`): the words of
-a `Board` say how many there are, where they are, and where the next board is (0: nowhere).
+a `FlagBoard` say how many there are, where they are, and where the next board is (0: nowhere).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FlagMemory(ctypes.c_uint8 * FLAG_BYTES):  # type: ignore[misc]
     """The memory of one flag."""
 
 
-class Board:
+class FlagBoard:
     """Flags of one GPU, all of whose bytes are 1 until a check fails."""
 
     def __init__(self, pinned: bool) -> None:
@@ -72,8 +72,8 @@ class Flags:
 
     def __init__(self, gpu: int, pinned: bool) -> None:
         self._gpu, self._pinned, self._lock = gpu, pinned, threading.Lock()
-        self._boards = [Board(pinned)]
-        self._places: dict[tuple[str, str], tuple[Board, int]] = {}
+        self._boards = [FlagBoard(pinned)]
+        self._places: dict[tuple[str, str], tuple[FlagBoard, int]] = {}
 
     @property
     def address(self) -> int:
@@ -91,13 +91,13 @@ class Flags:
         board, number = self._place(error, message)
         return FlagMemory.from_address(board.memory.data_ptr() + number * FLAG_BYTES)
 
-    def _place(self, error: str, message: str) -> tuple[Board, int]:
+    def _place(self, error: str, message: str) -> tuple[FlagBoard, int]:
         with self._lock:
             place = self._places.get((error, message))
             if place is None:
                 board = self._boards[-1]
                 if board.count == BOARD_FLAGS:
-                    self._boards.append(Board(self._pinned))
+                    self._boards.append(FlagBoard(self._pinned))
                     board.words[words.BOARD_NEXT] = self._boards[-1].address
                     board = self._boards[-1]
                 place = self._places[error, message] = board, board.take()

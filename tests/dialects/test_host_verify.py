@@ -346,3 +346,34 @@ def test_constants_beside_the_text(shape, error):
         return
     with pytest.raises(InvalidIR, match=error):
         verify(module)
+
+
+BIT = "tensor<[] x i1, strides []>"
+FLAG = 'host.flag {error = "IndexError", message = "no"}'
+CHECKS = """
+kernel.func @checks(%x: !kernel.ptr<f32>, %f: !kernel.ptr<i1>)
+    attributes {target = "gpu", outputs = array<i64: 1>}
+    { %t = arith.constant true kernel.check %t, %f : (i1, !kernel.ptr<i1>) kernel.return }
+kernel.func @stores(%x: !kernel.ptr<f32>, %f: !kernel.ptr<i1>)
+    attributes {target = "gpu", outputs = array<i64: 1>} { kernel.return }
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (f"%f = {FLAG} : {BIT}\n" + launch("checks", "%x", "%f", f"{T}, {BIT}"), None),
+        (f"%f = {FLAG} : {BIT}\n" + launch("checks", "%x", "%f", f"{T}, {BIT}") * 2, None),
+        (alloc("%f", type_=BIT) + launch("checks", "%x", "%f", f"{T}, {BIT}"),
+         "checks something by argument 1, and %f is no host.flag"),
+        (f"%f = {FLAG} : {BIT}\n" + launch("stores", "%x", "%f", f"{T}, {BIT}"),
+         "argument 1 is a host.flag, by which @stores checks nothing"),
+        (f"%f = {FLAG} : {BIT}\n%c = host.item %f : ({BIT}) -> i1\n", "is used by host.item"),
+        (f"%f = {FLAG} : tensor<[2] x i1, strides [1]>", "not one i1 in memory"),
+        (f"%f = {FLAG} : tensor<[] x i8, strides []>", "not one i1 in memory"),
+        (f"%f = {FLAG} : tensor<[] x i1>", "not one i1 in memory"),
+        (f'%f = host.flag {{error = "OSError", message = "no"}} : {BIT}', "error 'OSError' is not"),
+    ],
+)  # fmt: skip
+def test_flags(body, error):
+    check(f"host.func @main(%x: {T}) {{\n{body}\nhost.return\n}}" + CHECKS, error)

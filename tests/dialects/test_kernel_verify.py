@@ -555,3 +555,44 @@ def test_a_copying_variant_takes_the_same_arrays():
     other = VARIANT.replace("@k", "@v").replace("MORE", "").replace("%y: !kernel.ptr<f32>", "%y: "
                                                                     "!kernel.ptr<f64>")
     check(text + other, "@v takes other arrays than the kernel")
+
+
+FLAG = "!kernel.ptr<i1>"
+
+
+def checking(body: str, pointer: str = FLAG, target: str = "gpu") -> str:
+    """A kernel that writes its last pointer; %t is a truth value, %m are eight."""
+    head = """%c = arith.constant 0 : index
+      %t = arith.constant true
+      %m = arith.constant dense<true> : vector<8xi1>
+      %four = arith.constant dense<true> : vector<4xi1>
+      %n = arith.constant 1 : i32 """
+    more = f", {CPU}" if target == "cpu" else ""
+    attributes = f'target = "{target}", outputs = array<i64: 1>'
+    return kernel(head + body, f"%x: {PTR}, %y: {pointer}{more}", attributes)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (checking(f"kernel.check %t, %y : (i1, {FLAG})"), None),
+        (checking(f"kernel.check %m, %y, %t : (vector<8xi1>, {FLAG}, i1)"), None),
+        (checking(f"kernel.check %m, %y : (vector<8xi1>, {FLAG})" * 2), None),
+        (checking(f"kernel.check %t, %y : (i1, {FLAG})", target="cpu"), "is of gpu kernels"),
+        (checking(f"kernel.check %n, %y : (i32, {FLAG})"), "checks i32, not i1"),
+        (checking(f"kernel.check %t, %y : (i1, {PTR})", PTR), "not at a flag of i1"),
+        (checking(f"kernel.check %m, %y, %four : (vector<8xi1>, {FLAG}, vector<4xi1>)"),
+         "the mask is vector<4xi1>"),
+        (checking(f"kernel.check %t, %y : (i1, {FLAG}) kernel.store %t, %y[%c] : i1"),
+         "with which nothing else is done"),
+        (checking(f"kernel.check %t, %x : (i1, {PTR})"), "not at a flag of i1"),
+    ],
+)  # fmt: skip
+def test_checks(text, error):
+    check(text, error)
+
+
+def test_a_flag_is_an_output():
+    body = f"%t = arith.constant true kernel.check %t, %x : (i1, {FLAG})"
+    text = kernel(body, f"%x: {FLAG}, %y: {PTR}", 'target = "gpu", outputs = array<i64: 1>')
+    check(text, "writes argument 0, which is not among the outputs")

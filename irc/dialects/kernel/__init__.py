@@ -6,7 +6,7 @@ outermost iteration space as their last two arguments; `target = "gpu"` kernels 
 power-of-two sizes and read `kernel.program_id`.
 """
 
-from irc.dialects.kernel import text, verify, verify_dots
+from irc.dialects.kernel import text, verify, verify_checks, verify_dots
 from irc.dialects.kernel.ops import (
     INDEX,
     POINTER,
@@ -73,5 +73,6 @@ __all__ = [
     "VECTOR",
     "text",
     "verify",
+    "verify_checks",
     "verify_dots",
 ]

@@ -426,24 +426,6 @@ def _check_lanes(op: Any) -> None:
     _check_moved(op, value)
 
 
-@verifies(ops.CheckOp)
-def verify_check(op: Any) -> None:
-    """Truth values, and a pointer that is used for nothing else. Raises InvalidIR."""
-    _once(op, _check_truth)
-    if any(not isinstance(user, ops.CheckOp) for user in op.pointer.users):
-        op.fail("its pointer is a flag's, with which nothing else is done")
-
-
-def _check_truth(op: Any) -> None:
-    truth = op.truth.type
-    if _element(truth) is not i1:
-        op.fail(f"checks {truth}, not i1 or a vector of it")
-    if op.pointer.type.element is not i1:
-        op.fail(f"writes at a {op.pointer.type}, not at a flag of i1")
-    if op.mask is not None:
-        _check_like(op, "mask", op.mask.type, i1, truth)
-
-
 def _moved(op: Any) -> Any:
     """The type of what is loaded or stored."""
     return op.results[0].type if op.results else op.stored.type

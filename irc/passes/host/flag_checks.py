@@ -18,7 +18,7 @@ from irc.passes.common.dce import sweep
 
 
 @attrs.frozen
-class Check:
+class AssertedTruths:
     """Truth values that a launch writes and one assertion looks at."""
 
     memory: host.AllocOp
@@ -56,33 +56,33 @@ class FlagChecks(Pass):
         block = op.regions[0].blocks[0]
         kernels = {k.sym_name: k for k in block.ops if isinstance(k, kernel.KernelFuncOp)}
         launches: dict[str, list[host.LaunchOp]] = {}
-        checks: dict[tuple[str, int], list[Check]] = {}
+        checks: dict[tuple[str, int], list[AssertedTruths]] = {}
         for function in [f for f in block.ops if isinstance(f, host.HostFuncOp)]:
             for each in function.block.ops:
                 if isinstance(each, host.LaunchOp):
                     launches.setdefault(each.callee, []).append(each)
                 elif isinstance(each, host.ItemOp):
                     check = check_of(each)
-                    if isinstance(check, Check):
+                    if isinstance(check, AssertedTruths):
                         key = check.launch.callee, check.position
                         checks.setdefault(key, []).append(check)
                     elif check is not None:
                         context.remark(f"is an array of truth values: {check}", each)
         changed = set()
-        for (name, position), found in checks.items():
-            reason = self._flag(kernels, launches[name], position, found, context)
+        for (name, position), alike in checks.items():
+            reason = self._flag(kernels, launches[name], position, alike, context)
             if reason is None:
                 changed.add(name)
-                context.count("flags", len(found))
+                context.count("flags", len(alike))
             else:
-                for check in found:
+                for check in alike:
                     context.remark(f"is an array of truth values: {reason}", check.item)
         for name in changed:
             sweep(kernels[name], None)
 
     def _flag(
         self, kernels: Mapping[str, kernel.KernelFuncOp], launches: Sequence[host.LaunchOp],
-        position: int, checks: Sequence[Check], context: PassContext,
+        position: int, checks: Sequence[AssertedTruths], context: PassContext,
     ) -> str | None:  # fmt: skip
         """Make an output of a kernel a flag, for all its launches; why not, if it stays."""
         callee = kernels.get(checks[0].launch.callee)
@@ -103,7 +103,7 @@ class FlagChecks(Pass):
         return None
 
 
-def check_of(item: host.ItemOp) -> Check | str | None:
+def check_of(item: host.ItemOp) -> AssertedTruths | str | None:
     """The check that a truth value is read for; why it can't be a flag, None if it is no check."""
     type_ = item.source.type
     assertions = list(item.scalar.users)
@@ -121,7 +121,7 @@ def check_of(item: host.ItemOp) -> Check | str | None:
     places = [k for k, value in enumerate(launch._operands) if value is memory.memory]
     if len(places) != 1 or places[0] < len(launch.inputs):
         return "its kernel reads it"
-    return Check(memory, launch, places[0], item, assertions[0])
+    return AssertedTruths(memory, launch, places[0], item, assertions[0])
 
 
 def stores_of(
@@ -163,7 +163,7 @@ def forget_pairs(callee: kernel.KernelFuncOp, position: int) -> None:
         del callee.attributes["inplace"]
 
 
-def put_flag(check: Check) -> None:
+def put_flag(check: AssertedTruths) -> None:
     """Give a launch a flag in the place of an array of truth values, whose reading goes."""
     array = check.memory.memory
     assert is_tensor(array) and isinstance(array.type, TensorType)
@@ -179,4 +179,4 @@ def put_flag(check: Check) -> None:
         op.erase()
 
 
-__all__ = ["Check", "FlagChecks", "check_of"]
+__all__ = ["AssertedTruths", "FlagChecks", "check_of"]
