@@ -37,7 +37,8 @@ BACKWARD = "aten.convolution_backward.default"
 @attrs.frozen
 class Verdict:
     """`innermost`: channels innermost or not. `reason`: the question that decided, with its answer.
-    `figures`: numbers behind it. `calls`: the convolutions that it is for."""
+    `figures`: numbers behind it. `calls`: the convolutions that it is for; on a GPU those whose
+    image comes with channels innermost anyway, too, where the weight doesn't."""
 
     innermost: bool
     reason: str
@@ -137,7 +138,7 @@ def by_time(function: func.FuncOp, target: Target, any_precision: bool) -> Verdi
         return order_of(image, _image_strides(op)) if has_last(op) else None
 
     choice = choose(function, target, convolutions, pinned)
-    calls = tuple(op for op in choice.last if not has_last(op))
+    calls = tuple(op for op in choice.last if not has_last(op) or _converts(op))
     figures["channels_last"] = len(choice.last)
     figures["microseconds_before"] = round(choice.before * 1e-9, 1)
     figures["microseconds_after"] = round(choice.after * 1e-9, 1)
@@ -154,6 +155,15 @@ def is_backward(op: Operation) -> bool:
 def has_last(op: Operation) -> bool:
     """Whether eager's image has its channels innermost."""
     return order_of(image_of(op), _image_strides(op)) == LAST
+
+
+def _converts(op: Operation) -> bool:
+    """Whether the library is given something in another order, weights for one, and so converts
+    it by itself, in a launch that nothing can join or overlap."""
+    recorded = op.attributes.get("operand_strides")
+    strides = recorded if isinstance(recorded, A.ArrayAttr) else ()
+    tensors = [v.type for v in op._operands if isinstance(v.type, TensorType)]
+    return any(order_of(t, s) == PLAIN for t, s in zip(tensors, strides, strict=False))
 
 
 def _image_strides(op: Operation) -> A.Attribute | None:

@@ -30,8 +30,15 @@ class GpuFigures(Speeds):
     pointwise_warps: Annotated[int, Figure(
         "times", "`parallel`: the warps of a whole kernel up to which each has fewer points")] = 16
     transpose_blocks: Annotated[tuple[int, ...], Figure(
-        "points", "edges of square tiles; the largest that both axes fill is taken",
-        least=8, power=True)] = (64, 32)
+        "points", "edges of square tiles that are written along another axis than they are read "
+        "along; the largest that both axes fill is taken", least=8, power=True)] = (64, 32)
+    transpose_least: Annotated[int, Figure(
+        "points", "the least of an axis that such a tile has an edge along", least=2)] = 4
+    transpose_points: Annotated[int, Figure(
+        "points", "of such a tile of which one axis is shorter than edges of squares",
+        least=1, power=True)] = 2048
+    transpose_warp: Annotated[int, Figure(
+        "points", "of such a tile for each warp", least=32, power=True)] = 512
     line_blocks: Annotated[tuple[int, ...], Figure(
         "points", "of a tile along one line of a pointwise kernel",
         least=1, power=True)] = (1024, 512, 256)

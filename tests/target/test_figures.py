@@ -79,6 +79,10 @@ def softmax(
 
 
 TEXTS = {
+    "a window's weights": (
+        "%x: f32[256, 256, 3, 3]", "%y = loop.compute par(i0: 256, i1: 3, i2: 3, i3: 256) -> map { "
+        "%a = loop.read %x[i0, i3, i1, i2] : f32 loop.yield %a } : f32[256, 3, 3, 256]",
+        "%y: f32[256, 3, 3, 256]"),
     "long columns": (
         "%x: f32[8192, 8192]", SUM.format("red(i0: 8192) par(i1: 8192)", "i0, i1", "f32[8192]"),
         "%y: f32[8192]"),
@@ -255,6 +259,9 @@ GPU = {
     "least_block": ("128", "an_optimizer_step"),
     "pointwise_warps": ("0", "a_loop_of_slices"),
     "transpose_blocks": ("[16, 8]", "sum_with_its_transpose"),
+    "transpose_least": ("10", "a window's weights"),
+    "transpose_points": ("512", "a window's weights"),
+    "transpose_warp": ("128", "a window's weights"),
     "line_blocks": ("[512, 256, 128]", "lines"),
     "line_spare": ("1.25", "lines with little to spare"),
     "line_values": ("3", "lines"),

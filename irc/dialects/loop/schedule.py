@@ -102,6 +102,14 @@ def places(value: Attribute) -> str:
     return "" if fits else f"{_shown(value)}, not numbers of row axes, each once"
 
 
+def place_pairs(value: Attribute) -> str:
+    """Pairs of different numbers from 0 on."""
+    dims = value.values if isinstance(value, A.DenseIntsAttr) else (-1,)
+    pairs = list(zip(dims[::2], dims[1::2], strict=False))
+    fits = len(dims) % 2 == 0 and all(a != b and min(a, b) >= 0 for a, b in pairs)
+    return "" if fits else f"{_shown(value)}, not pairs of row axes"
+
+
 def _strings(value: Attribute, parts: int) -> list[str] | None:
     if not isinstance(value, A.ArrayAttr):
         return None
@@ -252,7 +260,8 @@ CPU: Mapping[str, Key] = {
 }  # fmt: skip
 
 GPU: Mapping[str, Key] = {
-    "x_block": Key("rows in a tile; 1: a row is a scalar of the program", powers()),
+    "x_block": Key("rows in a tile (with tile axes, along the last); 1: a row is a scalar of the "
+                   "program", powers()),
     "r_block": Key("points of the own axes in a tile; 0 in a pointwise kernel", powers(0)),
     "programs": Key(
         "so many program instances walk over the tiles of rows (of a contraction: over its tiles), "
@@ -262,9 +271,13 @@ GPU: Mapping[str, Key] = {
         "the own points of a row are combined one after the other, without a loop", flag),
     "order": Key("the numbers of the row axes, from the outermost to the innermost", places),
     "tile_axes": Key(
-        "of a pointwise kernel: two row axes that a square tile spans, the second one contiguous "
-        "where it is written, the first where it is read; or the one axis that a tile spans, the "
-        "others being scalars of the program; none: rows are one line", places),
+        "of a pointwise kernel: two row axes that a tile spans, the second one contiguous where it "
+        "is written, the first where it is read; or the one axis that a tile spans, the others "
+        "being scalars of the program; none: rows are one line", places),
+    "y_block": Key("with two tile axes: points of a tile along the first one", powers()),
+    "collapse": Key(
+        "with two tile axes: pairs of row axes of which the second then stands for both, in order",
+        place_pairs),
     "num_warps": Key("as Triton's", powers(1, 32)),
     "num_stages": Key("as Triton's", numbers(1, 16)),
     "turns": Key(

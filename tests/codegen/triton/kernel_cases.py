@@ -299,7 +299,8 @@ def _rows_divided() -> Case:
     bottoms = torch.tensor([3.0, 0.0, -0.0, math.inf, math.nan, 1e-40, -2e-38, 3e38, 1e20, -7.0])
     tops = torch.cat([bottoms, 1 / bottoms, random(12)])
     program = divided(10, 32, False)
-    schedule = {"x_block": integer(32), "tile_axes": A.DenseIntsAttr([0, 1])}
+    schedule = {"x_block": integer(32), "y_block": integer(32),
+                "collapse": A.DenseIntsAttr(()), "tile_axes": A.DenseIntsAttr([0, 1])}  # fmt: skip
     return Case(program, [tops.expand(10, 32).contiguous(), bottoms], **schedule)
 
 
@@ -473,6 +474,45 @@ def _transpose_add_batched() -> Case:
 def _transpose_add_symbolic() -> Case:
     args = [random(20, 35), random(35, 20, seed=1)]
     return Case(transpose_add(symbol("s0"), symbol("s1")), args)
+
+
+def turned(shape: list[Any], source: list[Any], result: list[Any]) -> Program:
+    """An image, or the weight of one, in other strides, each row's number added."""
+    program = Program(T.TensorType(shape, T.f32, source))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        row = body.op("arith.index_cast", body.index(axes[2]), type=T.i64)
+        row = body.op("arith.sitofp", row, type=T.f32)
+        value = body.read(program.args[0], axes)
+        return [body.op("arith.addf", value, row)]
+
+    made = T.TensorType(shape, T.f32, result)
+    return program.finish(program.compute(shape, [loop.MAP], [made], fill))
+
+
+def turned_case(shape: list[int], symbolic: bool = False, back: bool = False, **given: Any) -> Case:
+    n, c, h, w = [symbol(f"s{k}") for k in range(4)] if symbolic else shape
+    plain, last = [c * h * w, h * w, w, 1], [c * h * w, 1, w * c, c]
+    sides = (last, plain) if back else (plain, last)
+    x = random(*shape)
+    x = x.to(memory_format=torch.channels_last) if back else x
+    return Case(turned([n, c, h, w], *sides), [x], **given)
+
+
+for _name, _shape, _more in (
+    ("windows", [5, 70, 3, 3], {}), ("windows_back", [5, 70, 3, 3], {"back": True}),
+    ("small_windows", [3, 40, 2, 2], {}), ("images", [2, 33, 7, 9], {}),
+    ("images_back", [2, 130, 8, 9], {"back": True}), ("images_symbolic", [2, 9, 5, 7],
+    {"symbolic": True}), ("windows_long", [2, 9, 3, 3], {"index_bits": integer(64)}),
+    ("windows_apart", [2, 9, 4, 5], {"collapse": A.DenseIntsAttr(())}),
+    ("windows_tall", [2, 9, 3, 3], {"y_block": integer(4), "x_block": integer(16)}),
+):  # fmt: skip
+    case(f"turned_{_name}")(functools.partial(turned_case, _shape, **_more))
+
+
+@case("turned_empty")
+def _turned_empty() -> Case:
+    return turned_case([0, 8, 3, 3], symbolic=True)
 
 
 def scatter_case(combiner: str, element: T.Type, dtype: torch.dtype) -> Case:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from kernel_cases import CASES, TOLERANCE, columns_first, divided, integer, random
+from kernel_cases import CASES, TOLERANCE, columns_first, divided, integer, random, turned
 from loop_programs import lone_reduce, pointwise, softmax, summed_powers_of, transpose_add
 from programs import Case, Program, close, reduce, scan, tensor
 
@@ -174,6 +174,48 @@ def test_transposed_reads_get_square_tiles() -> None:
     assert schedule.entries.get("tile_axes").values == (0, 1)
 
 
+@pytest.mark.parametrize(
+    "shape, back, axes, collapse, edges",
+    [
+        ([512, 512, 3, 3], False, (3, 1), (2, 3), (16, 128)),
+        ([64, 64, 3, 3], False, (3, 1), (2, 3), (16, 32)),
+        ([512, 512, 3, 3], True, (1, 3), (2, 3), (128, 16)),
+        ([768, 384, 2, 2], False, (3, 1), (2, 3), (4, 512)),
+        ([64, 64, 56, 56], False, (3, 1), (2, 3), (64, 64)),
+        ([4, 64, 14, 14], False, (3, 1), (2, 3), (32, 32)),
+        ([64, 3, 224, 224], False, None, (), ()),
+    ],
+)
+def test_edges_of_transposed_tiles_span_axes_that_lie_in_each_other(
+    shape: list[int], back: bool, axes: Any, collapse: Any, edges: Any
+) -> None:
+    n, c, h, w = shape
+    plain, last = [c * h * w, h * w, w, 1], [c * h * w, 1, w * c, c]
+    program = turned(shape, *((last, plain) if back else (plain, last)))
+    entries = default_schedule(program.op).entries.as_dict()
+    if axes is None:
+        assert "collapse" not in entries
+        return
+    assert (entries["tile_axes"].values, entries["collapse"].values) == (axes, collapse)
+    assert (entries["y_block"].value, entries["x_block"].value) == edges
+
+
+def test_an_edge_spans_no_axes_that_lie_apart() -> None:
+    """Rows of an image with one more column between them are no run."""
+    n, c, h, w = 2, 64, 20, 30
+    program = turned([n, c, h, w], [c * h * 31, h * 31, 31, 1], [c * h * w, 1, w * c, c])
+    entries = default_schedule(program.op).entries.as_dict()
+    assert (entries["tile_axes"].values, entries["collapse"].values) == ((3, 1), ())
+
+
+@pytest.mark.parametrize("collapse", [[1, 3], [4, 3], [2, 1, 1, 3]])
+def test_edges_that_are_no_two_of_different_axes(collapse: list[int]) -> None:
+    program = turned([5, 70, 3, 3], [630, 9, 3, 1], [630, 1, 210, 70])
+    schedule = changed(default_schedule(program.op), collapse=A.DenseIntsAttr(collapse))
+    with pytest.raises(InvalidIR, match="not two of different axes among 4"):
+        form_gpu_kernel(program.op, schedule)
+
+
 def test_index_bits_follow_the_sizes() -> None:
     assert form_gpu_kernel(pointwise(64, 64).op).index_bits == 32
     assert form_gpu_kernel(pointwise(1 << 16, 1 << 16).op).index_bits == 64
@@ -204,7 +246,8 @@ def test_passes_form_launches_with_the_same_values(name: str) -> None:
 
 def test_a_row_is_divided_exactly_before_a_step() -> None:
     """49 times the inverse of 49 is less than 1, whose floor is 0."""
-    schedule = {"x_block": integer(32), "tile_axes": A.DenseIntsAttr([0, 1])}
+    schedule = {"x_block": integer(32), "y_block": integer(32),
+                "collapse": A.DenseIntsAttr(()), "tile_axes": A.DenseIntsAttr([0, 1])}  # fmt: skip
     bottoms = torch.arange(1.0, 65.0)
     tops = (bottoms[:, None] * torch.arange(1.0, 33.0)).contiguous()
     steps = Case(divided(64, 32, True), [tops, bottoms], **schedule)

@@ -109,6 +109,11 @@ ACROSS = program(
     "%v = loop.read %x[j, i] : f32",
     "loop.yield %v } : tensor<[40, 8] x f32, strides [8, 1]>",
 )
+WINDOW = program(
+    "%r = loop.compute par(i: 5, h: 3, w: 4) -> map {",
+    "%v = loop.read %x[0, 12*i + 4*h + w] : f32",
+    "loop.yield %v } : tensor<[5, 3, 4] x f32, strides [1, 20, 5]>",
+)
 GROUP = program(
     f"%r = loop.group (i: 2) {{ %m = loop.compute par(i: 2, j: 100) -> map {{ {READ}",
     "%w = math.exp %v : f32",
@@ -242,6 +247,8 @@ GPU_CASES = {
     "programs": (ROWS, 1, -1),
     "persistent": (LOOPED, True, 1, {"r_block": 65536}),
     "order": (PLANES, [1, 0, 2], [0, 0, 1]),
+    "y_block": (ACROSS, 16, 3),
+    "collapse": (WINDOW, PLACES, [2, 2]),
     "tile_axes": (ACROSS, PLACES, [-1, 0], {"order": [0, 1]}),
     "num_warps": (MAP, 8, 3),
     "num_stages": (MAP, 2, 0),

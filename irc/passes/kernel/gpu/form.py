@@ -208,27 +208,49 @@ class _GpuKernel:
         return list(decomposed(self.b, linear, axes).values())
 
     def _tile_axes(self, axes: Sequence[int]) -> Dim:
-        """Tiles over one or two row axes; the others are scalars of the program."""
-        b, block = self.b, self.frame.setting("x_block")
-        extents = self.plan.rows
-        tiles = [ceildiv(extents[axis], block) for axis in axes]
-        others = [k for k in range(len(extents)) if k not in axes]
+        """Tiles over one or two edges; the other row axes are scalars of the program."""
+        b, extents = self.b, self.plan.rows
+        blocks = [self.frame.setting("x_block")]
+        if len(axes) > 1:
+            blocks.insert(0, self.frame.setting("y_block"))
+        runs = self._edges(axes)
+        others = [k for k in range(len(extents)) if not any(k in run for run in runs)]
+        sizes = [dim_product([extents[k] for k in run]) for run in runs]
+        tiles = [ceildiv(size, block) for size, block in zip(sizes, blocks, strict=True)]
         outer, inner = dim_product([extents[k] for k in others]), dim_product(tiles)
         whole = b.bind("program", self.frame.program(), outer * inner)
         starts = [whole // dim_product(tiles[k + 1 :]) % t for k, t in enumerate(tiles)]
         places: list[Dim] = [0] * len(extents)
         dims = []
-        for order, (axis, start) in enumerate(zip(axes, starts, strict=True)):
+        for order, (run, start, block) in enumerate(zip(runs, starts, blocks, strict=True)):
             first = b.index(b.simplified(start) * block)
-            dim, places[axis] = self._tile(f"tile_{order}", first, extents[axis], order, block)
+            dim, place = self._tile(f"tile_{order}", first, sizes[order], order, block)
             dims.append(dim)
+            self._put(places, run, place)
         rest = b.bind("outer", b.index(b.simplified(whole // inner)), outer)
-        for axis, place in zip(others, self._decompose(rest, [extents[k] for k in others]),
-                               strict=True):  # fmt: skip
-            places[axis] = place
+        self._put(places, others, rest)
         self.row_dims = tuple(dims)
         self.row_point = places
         return outer * inner
+
+    def _put(self, places: list[Dim], axes: Sequence[int], place: Dim) -> None:
+        """Note where `place`, a position in the points of some axes, is along each of them."""
+        extents = [self.plan.rows[k] for k in axes]
+        for axis, own in zip(axes, self._decompose(place, extents), strict=True):
+            places[axis] = own
+
+    def _edges(self, axes: Sequence[int]) -> list[list[int]]:
+        """The axes that each of `axes` stands for, outermost first."""
+        collapsed = self.frame.entry("collapse").values if len(axes) > 1 else ()
+        runs: dict[int, list[int]] = {}
+        for first, last in zip(collapsed[::2], collapsed[1::2], strict=True):
+            runs[last] = [*runs.pop(first, [first]), last]
+        edges = [runs.get(axis, [axis]) for axis in axes]
+        every = [axis for run in edges for axis in run]
+        if len(edges) > 2 or len(set(every)) < len(every) or max(every) >= len(self.plan.rows):
+            raise InvalidIR(f"the edges {edges} of its tiles are not two of different axes among "
+                            f"{len(self.plan.rows)}", op=self.plan.op)  # fmt: skip
+        return edges
 
     def _cover_rows(self, linear: Dim) -> None:
         """Let tiles of rows begin at groups of elements, if the schedule says so."""

@@ -35,6 +35,7 @@ from irc.passes.kernel.gpu.plan import (
 )
 from irc.passes.kernel.gpu.rows_ahead import stages_ahead
 from irc.passes.kernel.gpu.summed_powers import walked_together
+from irc.passes.kernel.gpu.transposed import contiguous_axis, transposed_tile
 from irc.passes.kernel.plan.plan import flatten
 from irc.target.gpu import GpuFeatures
 
@@ -106,9 +107,7 @@ def _reads_early(
     each, few bytes each of a tile of few warps, or of a tile that has a processor for itself so
     many that its registers hold them."""
     sizes = {k: v.value for k, v in entries.items() if isinstance(v, A.IntegerAttr)}
-    axes = entries["tile_axes"]
-    edges = len(axes.values) if isinstance(axes, A.DenseIntsAttr) else 0
-    points = sizes["x_block"] ** max(1, edges) * max(1, sizes["r_block"])
+    points = sizes["x_block"] * sizes.get("y_block", 1) * max(1, sizes["r_block"])
     threads = gpu.warp * sizes["num_warps"]
     if points <= gpu.early_points * threads:
         return True
@@ -132,15 +131,15 @@ def changed(schedule: loop.ScheduleAttr, **entries: A.Attribute) -> loop.Schedul
 
 def _pointwise(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles without own axes; gives the number of warps."""
-    axes = None if plan.members[0].folded else _transposed_axes(plan)
+    tile = None if plan.members[0].folded else transposed_tile(plan, gpu)
     entries["r_block"] = A.IntegerAttr(0)
-    line = None if axes is not None or plan.members[0].folded else _line(plan, gpu)
-    entries["tile_axes"] = A.DenseIntsAttr(axes or (() if line is None else line[:1]))
-    if axes is not None:
-        shorter = min(estimate(plan.rows[axis]) for axis in axes)
-        edge = next((e for e in gpu.transpose_blocks if e <= shorter), gpu.transpose_blocks[-1])
-        entries["x_block"] = A.IntegerAttr(edge)
-        return edge * edge // 512
+    if tile is not None:
+        entries["tile_axes"] = A.DenseIntsAttr(tile.axes)
+        entries["collapse"] = A.DenseIntsAttr(tile.collapsed)
+        entries["y_block"], entries["x_block"] = map(A.IntegerAttr, tile.edges)
+        return tile.points // gpu.transpose_warp
+    line = None if plan.members[0].folded else _line(plan, gpu)
+    entries["tile_axes"] = A.DenseIntsAttr(() if line is None else line[:1])
     total = dim_product(plan.rows)
     block = gpu.pointwise_block if line is None else line[1]
     if isinstance(total, int):
@@ -167,7 +166,7 @@ def _line(plan: GpuPlan, gpu: GpuFeatures) -> tuple[int, int] | None:
     A program instance then computes these once, and no lane divides to find its place.
     """
     stores = [(m, o) for m, o, _, stored in accesses(plan) if stored]
-    names = {_contiguous_axis(offset, member.rows) for member, offset in stores}
+    names = {contiguous_axis(offset, member.rows) for member, offset in stores}
     name = names.pop() if len(names) == 1 else None
     if name is None or name not in plan.members[0].rows:
         return None
@@ -201,37 +200,6 @@ def _order(plan: GpuPlan) -> list[int] | None:
             order = sorted(long, key=lambda k: -sizes[k])
             rest = [k for k in range(len(plan.rows)) if k not in long]
             return None if order == long else rest + order
-    return None
-
-
-def _contiguous_axis(offset: Dim, names: Sequence[str]) -> str | None:
-    """The axis along which an offset moves by one element."""
-    for name in reversed(names):
-        if coefficient(offset, name) == 1:
-            return name
-    return None
-
-
-def _transposed_axes(plan: GpuPlan) -> tuple[int, int] | None:
-    """(axis contiguous where read, axis contiguous where written), if they differ."""
-    written: str | None = None
-    for member, offset, _, stored in accesses(plan):
-        if stored and written is None:
-            written = _contiguous_axis(offset, member.rows)
-            position = member.rows.index(written) if written is not None else -1
-    if written is None:
-        return None
-    for member, offset, _, _ in accesses(plan):
-        name = member.rows[position]
-        step = coefficient(offset, name)
-        if step is None or step == 0 or step == 1:
-            continue
-        other = _contiguous_axis(offset, member.rows)
-        if other is None:
-            continue
-        extents = plan.rows[member.rows.index(other)], plan.rows[position]
-        if all(estimate(e) >= 8 for e in extents):
-            return member.rows.index(other), position
     return None
 
 
@@ -351,7 +319,7 @@ def _is_kept_across(plan: GpuPlan) -> bool:
         if _moves_along(member, offset):
             stored |= written
             own = [a.name for a in member.own]
-            across |= (_contiguous_axis(offset, own) is None
+            across |= (contiguous_axis(offset, own) is None
                        and coefficient(offset, _next_row(plan, member)) == 1)  # fmt: skip
     return stored and across
 
@@ -490,7 +458,7 @@ def _begins_at_groups(plan: GpuPlan) -> bool:
     """Whether all rows lie in one piece, and begin at what a thread moves at once."""
     for member, offset, size, _ in accesses(plan):
         if _moves_along(member, offset):
-            own = _contiguous_axis(offset, [a.name for a in member.own])
+            own = contiguous_axis(offset, [a.name for a in member.own])
             if own is None or known_divisor(offset - symbol(own)) * size % GROUP_BYTES:
                 return False
     return True
@@ -551,8 +519,8 @@ def _across_rows(plan: GpuPlan) -> bool:
         own = [a.name for a in member.own]
         if not _moves_along(member, offset):
             continue
-        if _contiguous_axis(offset, own) is not None:
+        if contiguous_axis(offset, own) is not None:
             balance -= size
-        elif _contiguous_axis(offset, member.row_names) is not None:
+        elif contiguous_axis(offset, member.row_names) is not None:
             balance += size
     return balance > 0
