@@ -36,7 +36,7 @@ class GpuFigures(Speeds):
         "points", "the least of an axis that such a tile has an edge along", least=2)] = 4
     transpose_points: Annotated[int, Figure(
         "points", "of such a tile of which one axis is shorter than edges of squares",
-        least=1, power=True)] = 2048
+        least=1, power=True)] = 1024
     transpose_warp: Annotated[int, Figure(
         "points", "of such a tile for each warp", least=32, power=True)] = 512
     line_blocks: Annotated[tuple[int, ...], Figure(

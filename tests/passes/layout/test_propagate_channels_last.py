@@ -196,17 +196,31 @@ def test_convolutions_without_tf32_have_channels_last_beside_others() -> None:
     assert asked == [False, True, True] and "keeps its layout" in remarks
 
 
+def already(g: Any, x: Any, w: Any) -> Any:
+    """Two convolutions of images that eager has with channels innermost, by a weight in rows."""
+    y = two_convolutions(g, x, w)
+    for op in (op for op in y.defining_op.parent.ops if op.name == "graph.call_aten"):
+        _, weight = op.attributes["operand_strides"]
+        last = A.DimsAttr(channels_last_strides(op.operands[0].type.shape))
+        op.attributes["operand_strides"] = A.ArrayAttr([last, weight])
+    return y
+
+
+def test_weights_of_images_that_have_channels_last_anyway_are_the_programs_to_convert() -> None:
+    """Else the library converts them, in a launch of its own at each call."""
+    module = program([on_a_gpu(kind.with_element(bf16)) for kind in TYPES], already)
+    PassManager.parse("propagate-channels-last").run(
+        module, PassContext(target=Target.named("sm_90"))
+    )
+    calls = [op for op in module.walk() if op.name == "graph.call_aten"]
+    asked = [[d.dims for d in c.attributes["operand_strides"]] for c in calls]
+    image, weight = (channels_last_strides(kind.shape) for kind in TYPES)
+    assert asked == [[image, weight]] * 2
+
+
 @pytest.mark.fault("G1")
 def test_an_image_that_eager_has_channels_last_stays_so() -> None:
     """It is the layout, not the change of it, that decides the precision."""
-    def already(g: Any, x: Any, w: Any) -> Any:
-        y = two_convolutions(g, x, w)
-        for op in (op for op in y.defining_op.parent.ops if op.name == "graph.call_aten"):
-            image, weight = op.attributes["operand_strides"]
-            last = A.DimsAttr(channels_last_strides(op.operands[0].type.shape))
-            op.attributes["operand_strides"] = A.ArrayAttr([last, weight])
-        return y
-
     assert asked_on_a_gpu(TYPES, tf32=True, body=already)[0] == [True, True]
 
 

@@ -7,7 +7,7 @@ sum wants its warps where there are few program instances.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from irc.analysis.loop import estimate
 from irc.dialects import loop

@@ -4,6 +4,9 @@ A tile has an edge along what is contiguous where it is read, and one along what
 where it is written; between the two, values change threads through shared memory. An edge spans
 all axes that lie one in the other in every access, such as the two of a 3x3 window, or the rows
 and columns of an image.
+
+An H200 brings 512x512x3x3 weights of bf16 from memory into channels-last order in 5.1 us with edges
+of 16 x 64 (a copy 4.3; a line of lanes along what is written, 7.6), 256x256x3x3 in 2.6 (2.0; 3.1).
 """
 
 from __future__ import annotations
