@@ -23,8 +23,8 @@ KNOWN = {
     "analysis/loop.py": {"_GAP": NAMES, "_SHARE": NAMES},
     "analysis/tile_cost.py": {"FIRST": FORMAT, "LEAST_COPIED": FORMAT, "ROW": FORMAT},
     "passes/graph/attention/facts.py": {
-        "LARGEST": FORMAT, "_REACH": FORMAT, "HIGHEST_NUMBER": MEANING, "MOST_ELEMENTS": REACH,
-        "DEPTH": REACH,
+        "LARGEST": FORMAT, "MORE_ELEMENTS": REACH, "HIGHEST_NUMBER": MEANING,
+        "MOST_ELEMENTS": REACH, "DEPTH": REACH,
     },
     "passes/graph/attention/masks.py": {"LOWEST": MEANING},
     "passes/graph/attention/recognize.py": {"_DEPTH": REACH},

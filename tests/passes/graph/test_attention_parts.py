@@ -11,7 +11,7 @@ import pytest
 from irc.ir.symbols import symbol
 from irc.passes.graph.attention import recognize
 from irc.passes.graph.attention.dims import Label, moves, start
-from irc.passes.graph.attention.facts import interval
+from irc.passes.graph.attention.facts import MORE_ELEMENTS, interval
 from irc.passes.graph.attention.program import NotAttention, OperatorCall, is_one
 
 
@@ -133,7 +133,7 @@ ALWAYS, NEVER = compared("ge.Scalar", POSITIONS, 0), compared("lt.Scalar", POSIT
         (POSITIONS, (0.0, 6.0)),
         (counted(start=3, end=9, step=2), (3.0, 8.0)),
         (counted(start=3, end=2, step=1), (3.0, 3.0)),
-        (counted(start=0, end=symbol("n"), step=1), (0.0, 2.0**63)),
+        (counted(start=0, end=symbol("n"), step=1), (0, MORE_ELEMENTS)),
         (counted(start=symbol("n"), end=9, step=1), None),
         (counted(start=9, end=0, step=-1), None),
         (made("add.Tensor", self=POSITIONS, other=-2, alpha=1, of_dtype="int64"), (-2.0, 4.0)),
@@ -165,6 +165,61 @@ ALWAYS, NEVER = compared("ge.Scalar", POSITIONS, 0), compared("lt.Scalar", POSIT
     ],
 )  # fmt: skip
 def test_conditions_that_always_hold(value: Any, ends: tuple[float, float] | None) -> None:
+    assert interval(PROGRAM, value) == ends
+
+
+def cast(value: Any, dtype: str) -> Node:
+    return made("_to_copy.default", self=value, of_dtype=dtype)
+
+
+LARGE, FAR = counted(start=0, end=2052, step=1), counted(start=2**63 - 9, end=2**63 - 1, step=1)
+WIDE, BYTES = chosen(0.0, 3e38), cast(chosen(3.0, 200.0), "uint8")
+
+
+@pytest.mark.parametrize(
+    ("value", "ends"),
+    [
+        (cast(LARGE, "float16"), (0.0, 2052.0)),  # 2051 is rounded up
+        (cast(made("mul.Tensor", self=LARGE, other=-1, of_dtype="int64"), "float16"), (-2052, 0)),
+        (compared("le.Scalar", LARGE, 2051), (1.0, 1.0)),
+        (compared("le.Scalar", cast(LARGE, "float16"), 2051), (0.0, 1.0)),
+        (compared("lt.Scalar", cast(full(2050.0), "float16"), 2051), (0.0, 1.0)),  # is 2052 there
+        (compared("lt.Scalar", counted(start=0, end=2**24 + 1, step=1), 2.0**24 + 1), (0.0, 1.0)),
+        (compared("lt.Tensor", FAR, cast(full(2.0**63), "float32")), (0.0, 1.0)),
+        (cast(counted(start=0, end=65505, step=1), "float16"), (0.0, 65504.0)),
+        (cast(counted(start=0, end=65506, step=1), "float16"), None),  # may be infinite
+        (cast(LARGE, "int8"), None),
+        (cast(chosen(-1.5, 2.5), "int8"), (-1, 2)),
+        (cast(chosen(-1.5, 2.5), "uint8"), None),
+        (cast(chosen(-1.5, 2.5), "float8_e4m3fn"), None),
+        (cast(WIDE, "float16"), None),
+        (made("add.Tensor", self=WIDE, other=1e38, alpha=1), None),
+        (made("add.Tensor", self=chosen(0.0, 256.0), other=1, alpha=1, of_dtype="bfloat16"),
+         (1.0, 258.0)),
+        (made("add.Tensor", self=FAR, other=7, alpha=1, of_dtype="int64"), None),
+        (made("add.Tensor", self=FAR, other=1, alpha=1, of_dtype="int64"),
+         (2**63 - 8, 2**63 - 1)),
+        (made("where.self", condition=condition(), self=2051.0, other=0.0, of_dtype="float16"),
+         (0.0, 2052.0)),
+        (compared("ge.Scalar", BYTES, -1), (0.0, 1.0)),  # -1 is 255 there
+        (compared("lt.Scalar", BYTES, 256), (0.0, 1.0)),
+        (compared("lt.Scalar", BYTES, 201), (1.0, 1.0)),
+        (compared("lt.Scalar", condition(), 2), (1.0, 1.0)),
+        (made("arange.default", end=300, of_dtype="bfloat16"), None),
+        (made("arange.default", end=257, of_dtype="bfloat16"), (0, 256)),
+        (made("arange.default", end=300, of_dtype="uint8"), None),
+        (made("arange.default", end=symbol("n"), of_dtype="float32"), None),
+        (made("full.default", fill_value=2051, of_dtype="float16"), (2052.0, 2052.0)),
+        (made("full.default", fill_value=2.7, of_dtype="int64"), (2, 2)),
+        (made("full.default", fill_value=0.5, of_dtype="bool"), (1.0, 1.0)),
+        (cast(full(0.5), "bool"), (1.0, 1.0)),
+        (cast(cast(full(0.5), "int64"), "float32"), (0.0, 0.0)),
+        (cast(full(-1e6), "float16"), None),
+    ],
+)  # fmt: skip
+def test_ends_are_rounded_as_elements_are(
+    value: Any, ends: tuple[float, float] | None
+) -> None:
     assert interval(PROGRAM, value) == ends
 
 

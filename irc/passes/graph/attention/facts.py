@@ -15,6 +15,7 @@ from typing import Any
 from irc.passes.graph.attention.operators import MOVING, Role
 from irc.passes.graph.attention.program import OperatorCall, Program, Size, Value
 from irc.passes.graph.attention.recognize import number_of
+from irc.passes.graph.attention.rounding import FLOATS, INTEGERS, Interval, held_between
 
 #: The largest number of f32.
 LARGEST = 3.4028234663852886e38
@@ -25,36 +26,30 @@ HIGHEST_NUMBER = -1e4
 MOST_ELEMENTS = 1 << 22
 #: The most operators between a mask and the constants that make it.
 DEPTH = 24
-#: What the numbers of a dtype lie between, f32's and f64's being those that masks are of.
-_REACH = {
-    "bool": (0.0, 1.0), "uint8": (0.0, 255.0), "int8": (-128.0, 127.0),
-    "int16": (-32768.0, 32767.0), "int32": (-(2.0**31), 2.0**31 - 1),
-    "int64": (-(2.0**63), 2.0**63),
-    "float16": (-65504.0, 65504.0), "bfloat16": (-3.3895e38, 3.3895e38),
-}  # fmt: skip
-
-_Interval = tuple[float, float]
+#: More elements than a tensor has: they have no addresses.
+MORE_ELEMENTS = 1 << 57
 
 
-def interval(program: Program, value: Value, depth: int = 12) -> _Interval | None:
-    """Between which finite numbers the elements of a value lie, NaN being none of them; those of a
-    condition are 0 and 1."""
+def interval(program: Program, value: Value, depth: int = 12) -> Interval | None:
+    """Between which finite numbers the elements of a value lie, NaN being none of them, as they are
+    rounded at each step; those of a condition are 0 and 1."""
+    if isinstance(value, bool | int):
+        return (value, value)
     number = number_of(program, value)
-    if number is not None:
-        return (number, number) if math.isfinite(number) else None
     if not program.is_tensor(value):
-        return None
+        return (number, number) if number is not None and math.isfinite(number) else None
     dtype = program.dtype(value)
+    if number is not None:
+        if dtype in INTEGERS:  # which a float holds exactly up to 2**53
+            return (int(number), int(number)) if abs(number) < 1 << 53 else None
+        return (number, number) if math.isfinite(number) else None
     call = program.call(value) if depth else None
-    inner = None if call is None else _inner_interval(program, call, dtype, depth - 1)
-    low, high = _REACH.get(dtype, (-LARGEST, LARGEST))
-    if inner is not None and low <= inner[0] <= inner[1] <= high:
-        return inner
-    return (0.0, 1.0) if dtype == "bool" else None
+    ends = None if call is None else _inner_interval(program, call, dtype, depth - 1)
+    return (0.0, 1.0) if ends is None and dtype == "bool" else ends
 
 
 #: Among what numbers the results lie, by those that the operands lie between.
-_ENDS: dict[Role, Callable[[_Interval, _Interval], Sequence[float]]] = {
+_ENDS: dict[Role, Callable[[Interval, Interval], Sequence[float]]] = {
     Role.MULTIPLY: lambda first, second: [a * b for a in first for b in second],
     Role.ADD: lambda first, second: [first[0] + second[0], first[1] + second[1]],
     Role.SUBTRACT: lambda first, second: [first[0] - second[1], first[1] - second[0]],
@@ -71,36 +66,75 @@ _ENDS: dict[Role, Callable[[_Interval, _Interval], Sequence[float]]] = {
 
 def _inner_interval(
     program: Program, call: OperatorCall, dtype: str, depth: int
-) -> _Interval | None:
+) -> Interval | None:
     role = call.role
-    if role in MOVING or role is Role.PART:
-        return interval(program, call["self"], depth)
-    if role is Role.CAST:
+    if role in MOVING or role in (Role.PART, Role.CAST):
         inner = interval(program, call["self"], depth)
-        if dtype != "bool" or inner is None:
-            return inner
-        return (1.0, 1.0) if inner[0] > 0 or inner[1] < 0 else (0.0, float(any(inner)))
+        return None if inner is None else held_between(inner, dtype)
     if role is Role.COUNT:
-        return _counted(program, call)
+        return _counted(call, dtype)
     if role is Role.NOT:
         inner = interval(program, call["self"], depth) if _are_conditions(program, call) else None
         return None if inner is None else (1 - inner[1], 1 - inner[0])
     if role in (Role.AND, Role.OR) and not _are_conditions(program, call):
         return None
     if role is Role.CHOOSE:
-        condition, *chosen = call.choice
-        always = interval(program, condition, depth)
-        if always is not None and always[0] == always[1]:
-            return interval(program, chosen[0] if always[0] else chosen[1], depth)
-    elif role in _ENDS:
-        chosen = [call["self"], call["other"]]
-    else:
+        return _chosen(program, call, dtype, depth)
+    if role not in _ENDS or call.arguments.get("alpha", 1) != 1:
         return None
-    first, second = (interval(program, value, depth) for value in chosen)
-    if first is None or second is None or call.arguments.get("alpha", 1) != 1:
+    operands = [call["self"], call["other"]]
+    if role in _COMPARISONS:
+        dtypes = _compared_in(program, operands)
+    else:  # integers are what the exact ones are, wherever those are inside
+        dtypes = [] if dtype in INTEGERS else [dtype]
+    first, second = (_as_each(interval(program, v, depth), dtypes) for v in operands)
+    if first is None or second is None:
         return None
-    ends = [*first, *second] if role is Role.CHOOSE else _ENDS[role](first, second)
-    return (float(min(ends)), float(max(ends)))
+    ends = _ENDS[role](first, second)
+    if dtype == "bool":
+        return (float(min(ends)), float(max(ends))) if max(ends) <= 1 else None
+    return held_between((min(ends), max(ends)), dtype) if all(map(math.isfinite, ends)) else None
+
+
+def _chosen(program: Program, call: OperatorCall, dtype: str, depth: int) -> Interval | None:
+    condition, *choices = call.choice
+    always = interval(program, condition, depth)
+    if always is not None and always[0] == always[1]:
+        choices = choices[:1] if always[0] else choices[1:]
+    ends: list[float] = []
+    for choice in choices:
+        inner = _as_each(interval(program, choice, depth), [dtype])
+        if inner is None:
+            return None
+        ends += inner
+    return (min(ends), max(ends))
+
+
+def _compared_in(program: Program, operands: Sequence[Value]) -> list[str]:
+    """The dtypes that operands may be compared in: those of both, wider ones being no worse; floats
+    of a program that are no tensors are of a dtype that the caller chooses."""
+    dtypes = [program.dtype(v) for v in operands if program.is_tensor(v)]
+    if not any(dtype in FLOATS for dtype in dtypes) and any(
+        isinstance(v, float) for v in operands
+    ):
+        return [*FLOATS]
+    floats = [dtype for dtype in dtypes if dtype in FLOATS]
+    return floats or [dtype for dtype in dtypes if dtype != "bool"]
+
+
+def _as_each(ends: Interval | None, dtypes: Sequence[str]) -> Interval | None:
+    """Between what numbers lie that have become one of these dtypes'."""
+    every = [ends]
+    if ends is not None:
+        every += [held_between(ends, dtype) for dtype in dtypes]
+    known = [each for each in every if each is not None]
+    if len(known) < len(every):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+#: Of these the operands are converted to one dtype, which the result has not.
+_COMPARISONS = frozenset({Role.LESS, Role.LESS_EQUAL, Role.GREATER, Role.GREATER_EQUAL})
 
 
 def _are_conditions(program: Program, call: OperatorCall) -> bool:
@@ -108,14 +142,21 @@ def _are_conditions(program: Program, call: OperatorCall) -> bool:
     return all(program.is_tensor(o) and program.dtype(o) == "bool" for o in operands)
 
 
-def _counted(program: Program, call: OperatorCall) -> _Interval | None:
+def _counted(call: OperatorCall, dtype: str) -> Interval | None:
     """Of numbers that are counted up; how far need not be known."""
     start, step = call.arguments.get("start", 0), call.arguments.get("step", 1)
     if not isinstance(start, int) or not isinstance(step, int) or step <= 0:
         return None
     end = call["end"]
-    last = float(max(end - 1, start)) if isinstance(end, int) else 2.0**63
-    return float(start), last
+    last = max(end - 1, start) if isinstance(end, int) else start + step * MORE_ELEMENTS
+    if dtype in FLOATS:  # integers, of which none is rounded
+        return (start, last) if max(abs(start), last) <= 1 << FLOATS[dtype].bits else None
+    if dtype not in INTEGERS:
+        return None
+    least, most = INTEGERS[dtype]
+    if not isinstance(end, int):
+        last = min(last, most)
+    return (start, last) if least <= start and last <= most else None
 
 
 class KnownMask(Enum):

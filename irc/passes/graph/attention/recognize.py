@@ -32,10 +32,10 @@ from irc.passes.graph.attention.program import (
     Value,
     is_one,
 )
+from irc.passes.graph.attention.rounding import FLOATS, held
 
 #: The most operators between the two products of one attention.
 _DEPTH = 32
-FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 @attrs.frozen
@@ -414,21 +414,22 @@ def number_of(program: Program, value: Any) -> float | None:
         return float(value)
     if not program.is_tensor(value):
         return None
-    for _ in range(8):
-        held = program.number(value)
-        if held is not None:
-            return held
-        call = program.call(value)
-        if call is None:
-            return None
+    dtypes: list[str] = []
+    while True:
+        dtypes.append(program.dtype(value))
+        number, call = program.number(value), program.call(value)
+        if number is not None or call is None or len(dtypes) == 8:
+            break
         if call.role is Role.FILL:
             numbers = [call[name] for name in FILLINGS if name in call.arguments]
-            return _plain(numbers[0]) if numbers else 0.0
-        if moves(call) or call.role is Role.CAST or call.role is Role.LIFT:
-            value = call["self"]
-            continue
-        return None
-    return None
+            number = _plain(numbers[0]) if numbers else 0.0
+            break
+        if not moves(call) and call.role is not Role.CAST and call.role is not Role.LIFT:
+            break
+        value = call["self"]
+    for dtype in reversed(dtypes):
+        number = None if number is None else held(number, dtype)
+    return number
 
 
 def _plain(value: Any) -> float | None:
