@@ -10,7 +10,6 @@ from irc.options.options import Options  # noqa: E402
 from irc.passes.kernel import tune  # noqa: E402
 from irc.pipeline import stages  # noqa: E402
 from irc.target.attribute import settle  # noqa: E402
-from irc.tuning import pool as pools  # noqa: E402
 from irc.tuning import session  # noqa: E402
 
 pytestmark = pytest.mark.gpu
@@ -18,16 +17,8 @@ UP_TO_LOOPS = ("functional", "aten-to-graph", "graph-to-layout", "layout-to-loop
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("IRC_CACHE_DIR", str(tmp_path))
+def nothing_compiled(cache, workers):
     torch._dynamo.reset()
-    irc.metrics.reset()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def workers():
-    yield
-    pools.close_shared()
 
 
 def problem_with_candidates(function, *args):

@@ -39,20 +39,10 @@ from irc.tuning.rounds import Timings  # noqa: E402
 from tests.tuning.interrupts import interrupted  # noqa: E402
 from tests.tuning.problems import CHOICES, FAILS, REST, lanes, squares  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("cache", "workers")
+
 FAULTY = [sys.executable, str(Path(__file__).with_name("faulty_worker.py"))]
 KEEPS = Options(autotune_local_cache=False)
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("IRC_CACHE_DIR", str(tmp_path / "cache"))
-    metrics.reset()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def workers():
-    yield
-    pools.close_shared()
 
 
 def context(options=KEEPS):

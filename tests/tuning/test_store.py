@@ -30,13 +30,11 @@ server = redis_server.server
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("IRC_CACHE_DIR", str(tmp_path / "cache"))
+def cache(cache, monkeypatch):
     monkeypatch.delenv("IRC_DISABLE_CACHE", raising=False)
     store._told.clear()
     store._servers.clear()
-    metrics.reset()
-    return tmp_path / "cache"
+    return cache
 
 
 def record(winner=1, key="ab"):

@@ -11,7 +11,6 @@ torch = pytest.importorskip("torch")
 
 import irc  # noqa: E402
 from irc.options.options import Options  # noqa: E402
-from irc.runtime import metrics  # noqa: E402
 from irc.tuning import measurers, session, store  # noqa: E402
 from irc.tuning import pool as pools  # noqa: E402
 from irc.tuning.measurers import GRACE_SECONDS, KILLED_AGAIN, PoolMeasurer  # noqa: E402
@@ -19,17 +18,7 @@ from irc.tuning.pool import LIMIT_SECONDS, WorkerFailure, WorkerKilled  # noqa: 
 from irc.tuning.rounds import Timings, hold  # noqa: E402
 from tests.tuning.problems import CHOICES, squares  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("IRC_CACHE_DIR", str(tmp_path / "cache"))
-    metrics.reset()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def workers():
-    yield
-    pools.close_shared()
+pytestmark = pytest.mark.usefixtures("cache", "workers")
 
 
 class Answers:

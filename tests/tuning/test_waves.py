@@ -14,19 +14,9 @@ from irc.tuning import pool as pools  # noqa: E402
 from irc.tuning.waves import SLACK, opening, unpromising  # noqa: E402
 from tests.tuning.problems import CHOICES, lanes, squares  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("cache", "workers")
+
 LIBRARY, OWN = Candidate("aten"), Candidate("irc")
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("IRC_CACHE_DIR", str(tmp_path / "cache"))
-    metrics.reset()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def workers():
-    yield
-    pools.close_shared()
 
 
 def expects(candidate, factor):
