@@ -33,7 +33,8 @@ from irc.codegen.llvm.jit import load_object
 from irc.codegen.llvm.kernel_emitter import compile_kernels
 from irc.dialects.kernel import KernelFuncOp
 from irc.ir.passes import PassManager
-from irc.ir.types import bf16
+from irc.ir.types import bf16, f32
+from irc.passes.kernel.cpu.contraction.register_tiles import panel_vectors
 from irc.target import Target, as_target
 from irc.target.attribute import carry
 from irc.target.figures import evolve
@@ -57,7 +58,9 @@ def panels_of(target: Target, element: str, rows: int = 2) -> tuple[int, int]:
     if element == "bf16" and "amx-bf16" in target.features.sets and rows > 1:
         return 16, 2
     dot = grouped(bf16, target) if element == "bf16" else None
-    return (48 if target.vector_bits == 512 else 16), 1 if dot is None or rows == 1 else dot.group
+    lanes = target.lanes(f32)
+    panel = panel_vectors(target, lanes) * lanes
+    return panel, 1 if dot is None or rows == 1 else dot.group
 
 
 def product(

@@ -46,6 +46,7 @@ KNOWN = {
         "SHORT_SUM": MEANING, "FEW_BLOCKS": MEANING,
     },
     "passes/kernel/cpu/contraction/groups.py": {"SQUARE": FORMAT},
+    "passes/kernel/cpu/contraction/register_tiles.py": {"MOST_ROWS": REACH, "EVEN": REACH},
     "passes/kernel/cpu/place.py": {"ENTRY, OUTER, SHARED": NAMES},
     "passes/kernel/gpu/contraction.py": {"ROWS, DEPTH, COLUMNS": NAMES},
 

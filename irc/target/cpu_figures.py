@@ -101,6 +101,11 @@ class CpuFigures(Speeds):
     aliasing_bytes: Annotated[int, Figure(
         "bytes", "by which rows lie apart that fall on one set of the first-level cache",
         least=64, power=True)] = 4096
+    aliasing_rows: Annotated[int, Figure(
+        "rows", "of a tile that may fall on one set, as many as it has lines; of more, rows are "
+        "packed (weights in panels, 8 rows that fall on one set, as they lie, of the rate of "
+        "packed ones: on a Xeon 0.97 to 1.03 for 256 x 3072 x 768, 0.94 to 1.00 for 256 x 4096 x "
+        "4096; on a Zen 4 1.02 to 1.03 and 1.00)", least=1)] = 4
 
     # -- terms that are multiplied in groups
     pairs_time: Annotated[float, Figure(
@@ -141,7 +146,7 @@ OF_CHIPS: Mapping[str, Mapping[str, Any]] = {
     # Its vectors of 512 bits go through 256 bits of multipliers, and a scalar in each lane takes as
     # long as a multiplication: of frozen 1x1 convolutions of ResNet-50 (`bench.convolutions`), 6 x
     # 4 and 4 x 4 vectors took 0.97, 8 x 3 took 0.98, 9 x 3 took 0.99, 8 x 2 and 14 x 2 took 1.03.
-    "znver4": {"tile_times": (12, 12, 6)},
+    "znver4": {"tile_times": (12, 12, 6), "aliasing_rows": 8},
     # 1.37 G/s of vdpbf16ps in registers of 512 bits, and 5.55 of fused multiplications.
     "emeraldrapids": {"pairs_time": 4.0},
     "sapphirerapids": {"pairs_time": 4.0},

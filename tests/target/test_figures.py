@@ -165,6 +165,7 @@ TEXTS = {
   loop.yield %m : f32[2048, 2048] } : f32[2048, 2048]""", "%y: f32[2048, 2048]"),
     "a product of its sine": product(512, 256, 512, "f32", PROLOGUE),
     "a deep product": product(64, 2048, 64, "f32"),
+    "a deep and narrow product": product(60, 2048, 8, "f32"),
     "a small product": product(64, 64, 64, "f32"),
     "a product without signs": (
         "%x: f32[64, 64], %w: f32[64, 64]", product(64, 64, 64, "f32")[1] + """
@@ -241,8 +242,9 @@ CPU = {
     "read_element": ("0", "a small product"),
     "unrolled_terms": ("4", "a small product"),
     "heavy_rest": ("1", "a product without signs"),
-    "packed_skew": ("32", "a deep product"),
-    "aliasing_bytes": ("65536", "a deep product"),
+    "packed_skew": ("32", "a deep and narrow product"),
+    "aliasing_bytes": ("65536", "a deep and narrow product"),
+    "aliasing_rows": ("64", "a deep and narrow product"),
     "unpacked_rows": ("1", "a product of what lies along it"),
     "matrix_rows": ("17", "a product of bf16"),
     "matrix_columns": ("1024", "a product of panels"),

@@ -18,7 +18,7 @@ from irc.ir.types import f32
 from irc.passes.frozen.own_convolutions import Convolutions, unfit
 from irc.passes.frozen.panel_products import lay_out_products
 from irc.passes.graph.contractions.convolutions import convolution_form, overlapping
-from irc.passes.kernel.cpu.contraction.choose import best_tile
+from irc.passes.kernel.cpu.contraction.register_tiles import best_tile
 from irc.target import Target, target_of
 
 

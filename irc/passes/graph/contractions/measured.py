@@ -20,10 +20,11 @@ from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.symbols import dim_product
-from irc.ir.types import TensorType
+from irc.ir.types import TensorType, f32
 from irc.options.options import Options
 from irc.passes.graph.contractions.products import result_type
 from irc.passes.graph.contractions.surroundings import Surroundings
+from irc.passes.kernel.cpu.contraction.register_tiles import panel_vectors
 from irc.target import Target, target_of
 from irc.tuning import Candidate, Problem, choose_all
 from irc.tuning.applying import members_of, merged
@@ -126,9 +127,9 @@ def is_constant(value: Value) -> bool:
 
 
 def panels_for(target: Target, element: Type) -> Candidate:
-    """irc on a weight in panels of as many vectors as its kernels have registers for; of two tiles
-    where registers hold whole ones."""
-    vectors, rows = 3 if target.vector_bits == 512 else 2, rows_of(element)
+    """irc on a weight in panels of as many vectors as its fastest tiles have; of two tiles where
+    registers hold whole ones."""
+    vectors, rows = panel_vectors(target, target.lanes(f32)), rows_of(element)
     if rows is not None and set(rows.sets) <= set(target.features.sets):
         vectors = max(2 * rows.tile[1] // target.lanes(rows.accumulator), 1)
     return Candidate("irc", f"#loop.schedule<cpu, tile_vectors = {vectors} : i64>")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -17,6 +17,7 @@ from irc.ir.symbols import Dim, coefficient
 from irc.ir.types import element_bytes
 from irc.passes.kernel.cpu.contraction.ahead import copies_ahead, parts_of, tiles_of
 from irc.passes.kernel.cpu.contraction.matrices import dot_of_factors, misfit, reads_terms
+from irc.passes.kernel.cpu.contraction.register_tiles import best_tile, vector_registers
 from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.contraction.tiling import (
     TiledFactor,
@@ -189,40 +190,6 @@ def _depth_order(products: TiledPlan, sides: tuple[Side, Side]) -> list[str]:
 
     last = max(products.depth, key=along)
     return [*(a.name for a in products.depth if a is not last), last.name]
-
-
-def best_tile(
-    target: Target, lanes: int, rows: int, columns: int, rows_of: Iterable[int],
-    vectors_of: Iterable[int], beside: int = 0,
-) -> tuple[int, int]:  # fmt: skip
-    """Rows and vectors of the tiles, of those allowed, that cover so many rows and columns soonest
-    without more sums than there are registers for. Of those that are about as soon, the ones that
-    leave the least other tiles at the ends: each of them is code of its own. beside: rows of sums
-    for something else."""
-    features = target.features
-    registers = 32 if features.has_avx512 or not features.is_x86 else 16
-    each_sum, each_row, each_vector = features.tile_times
-
-    def time(r: int, v: int) -> int:
-        if not r or not v:
-            return 0
-        return each_sum * max(r * v, features.sums_in_flight) + each_row * r + each_vector * v
-
-    def total(tile: tuple[int, int]) -> int:
-        (r, v), panel = tile, tile[1] * lanes
-        lines = [(rows // r, r), (1, rows % r)]
-        panels = [(columns // panel, v), (1, -(-(columns % panel) // lanes))]
-        return sum(m * n * time(r, v) for m, r in lines for n, v in panels)
-
-    def kinds(tile: tuple[int, int]) -> int:
-        return (1 + (rows % tile[0] > 0)) * (1 + (columns % (tile[1] * lanes) > 0))
-
-    every = [(r, v) for v in vectors_of for r in rows_of]
-    fitting = [(r, v) for r, v in every if (r + 1 + beside) * v < registers]
-    times = {tile: total(tile) for tile in fitting or every}
-    enough = (1 + features.tile_slack) * min(times.values())
-    near = [tile for tile, time_ in times.items() if time_ <= enough]
-    return min(near, key=lambda tile: (kinds(tile), times[tile]))
 
 
 @attrs.define(eq=False)
@@ -401,7 +368,7 @@ class _TileChooser:
         """The other entries where vectors run along the depth."""
         left = self._sides(own)[0]
         features, rows = self.target.features, max(estimate(self.rows.extent), 1)
-        registers = 32 if features.has_avx512 or not features.is_x86 else 16
+        registers = vector_registers(self.target)
         fill(tile_columns=features.unpacked_columns, tile_vectors=1)
         most = max((registers - 1) // own.tile_columns - 1 - (own.offset > 0), 1)
         fill(tile_rows=self._dividing(own, -(-rows // -(-rows // most))))
@@ -577,7 +544,8 @@ class _TileChooser:
             return True
         apart = self.target.features.aliasing_bytes
         lines = {(k * step * access.bytes) % apart // 64 for k in range(rows)}
-        return 4 * len(lines) < rows and estimate(depth.extent) > 64
+        most = self.target.features.aliasing_rows * len(lines)
+        return rows > most and estimate(depth.extent) > 64
 
     def _depth(self, extent: Dim, own: CpuSchedule) -> int:
         deepest = self.target.features.tiled_depth * 4 // self._factor_bytes(own)
