@@ -155,6 +155,8 @@ def settings_of(product: Product) -> list[Setting]:
         rows += [f"{row} access=descriptors" for row in (LASTING, f"{LASTING} flat=true")]
     if product.epilogue:
         rows += [f"{row} column_parts=2" for row in rows[:2]]
+    if product.n % 8 and product.dtype is not F32:
+        rows.append(f"{LASTING + ' flat=true' if size >= 1 << 24 else rows[0]} row_group=1")
     if product.dtype is F8:
         deeper = ({**s, "tile_k": s["tile_k"] * 2} for s in tiles(*dict.fromkeys(rows)))
         return [{"products": "dot"}, *deeper]
@@ -172,7 +174,7 @@ def label_of(setting: Setting) -> str:
         return f"rows {setting['x_block']}x{setting['r_block']}/{setting['num_warps']}"
     text = "x".join(str(setting[f"tile_{d}"]) for d in "mnk")
     text += f"/{setting['num_warps']}/{setting['num_stages']}"
-    keys = ("group_m", "programs", "flat", "column_parts", "split_k", "access")
+    keys = ("group_m", "programs", "flat", "column_parts", "split_k", "access", "row_group")
     rest = {k: v for k, v in setting.items() if k in keys}
     if setting["products"] != "dot":
         rest["products"] = setting["products"]

@@ -10,6 +10,7 @@ where the sums alone are too few tiles to keep a GPU busy.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
@@ -65,6 +66,16 @@ class Multiplied:
     def bytes(self) -> int:
         """Bytes of the factors and of the result."""
         return self.size * self.batch * (self.m * self.k + self.k * self.n + self.m * self.n)
+
+    def in_row_groups(self) -> Multiplied:
+        """The same where tiles have rows of the result that begin alike in a group of elements, so
+        that odd rows are stored as fast as others (`row_group`); as it is where there are none."""
+        group = ROW // self.size
+        if self.stored == ROW or not group or self.n < 4 * group or self.m <= 1:
+            return self
+        if self.m % (group // math.gcd(self.n, group)):
+            return self
+        return attrs.evolve(self, stored=ROW)
 
     def is_worth(self, gpu: GpuFeatures) -> bool:
         """Whether it is multiplied as matrices where nobody asks: floats, and not too small."""

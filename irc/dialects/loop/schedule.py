@@ -288,7 +288,8 @@ GPU: Mapping[str, Key] = {
         "whole parts and of the rest; 0: never", powers(0, 16)),
     "row_group": Key(
         "rows are covered by tiles that begin at a multiple of so many elements; their first and "
-        "last elements are stored by themselves where they share that with other rows; 1: a tile "
+        "last elements are stored by themselves where they share that with other rows; a tile of a "
+        "contraction has rows that begin at the same place of such a group; 1: a tile "
         "begins with its rows", powers(1, 16)),
     "peeled": Key(
         "with a loop over tiles: those that the ends of rows cut are outside of the loop, whose "

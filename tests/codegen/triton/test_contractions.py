@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import torch
 
@@ -70,6 +71,17 @@ CASES: dict[str, tuple[Product, dict[str, Any]]] = {
         Product(50, 140, 33, epilogue=GATED), {"tile_m": 64, "tile_n": 96, "column_parts": 2}),
     "swapped_epilogue": (
         Product(7, 70, 33, epilogue=GATED), {"column_parts": 2, "products": "swapped"}),
+    "odd_rows_in_groups": (Product(48, 103, 40), {"row_group": 8, **SMALL}),
+    "even_rows_in_groups": (Product(44, 106, 40, batch=3), {"row_group": 8, **SMALL}),
+    "odd_rows_of_f32": (
+        Product(68, 101, 40, torch.float32), {"row_group": 4, "precision": "ieee", **TINY}),
+    "odd_rows_by_few_programs": (
+        Product(72, 263, 70, b_strides=(1, 72)),
+        {"row_group": 8, "programs": 3, "flat": True, **SMALL}),
+    "odd_rows_with_epilogue": (Product(72, 135, 33, epilogue=GATED), {"row_group": 8, **SMALL}),
+    "odd_rows_in_column_parts": (
+        Product(40, 103, 33, epilogue=GATED),
+        {"row_group": 8, "tile_m": 32, "tile_n": 96, "tile_k": 32, "column_parts": 2}),
     "two_products": (Product(50, 70, 33, epilogue=TWICE, twice=True), {"programs": 2, **SMALL}),
 }  # fmt: skip
 
@@ -126,6 +138,39 @@ def test_a_gpu_has_the_products_of_float64(name: str) -> None:
     tensors, result = kernel.tensors(args)
     runtime.launch(kernel.func, kernel.source, tensors)
     near(product, tensors[result].cpu(), expected(product, [a.cpu() for a in args]))
+
+
+ODD = Product(1024, 1003, 64, b_strides=(1, 64))
+
+
+def test_odd_rows_are_stored_in_whole_groups() -> None:
+    """All but the ends of rows, which a branch stores element by element."""
+    kernel = formed(ODD.text())
+    entries = kernel.schedule.entries.as_dict()
+    assert entries["row_group"].value == 8
+    for other in (attrs.evolve(ODD, n=1008), attrs.evolve(ODD, m=1023)):
+        assert formed(other.text()).schedule.entries.as_dict()["row_group"].value == 1
+    each = entries["tile_m"].value * entries["tile_n"].value // (32 * entries["num_warps"].value)
+    wide, single = stores_of(kernel)
+    assert (wide, single) == (each // 8, each)
+    assert stores_of(formed(ODD.text(), row_group=1)) == (0, each)
+
+
+def stores_of(kernel: Any) -> tuple[int, int]:
+    """How often a thread stores 16 bytes, and 2."""
+    ptx = kernel.compiled()["ptx"]
+    return ptx.count("st.global.v4.b32"), ptx.count("st.global.b16")
+
+
+@pytest.mark.parametrize("given", [
+    {"row_group": 8, "products": "swapped"}, {"row_group": 16}, {"row_group": 8, "m": 1022},
+    {"row_group": 8, "n": 1008},
+], ids=str)  # fmt: skip
+def test_rows_without_groups_are_told(given: dict[str, Any]) -> None:
+    sizes = {key: given[key] for key in given if key in ("m", "n")}
+    entries = {key: given[key] for key in given if key not in sizes}
+    with pytest.raises(InvalidIR, match="no groups of"):
+        formed(attrs.evolve(ODD, **sizes).text(), **entries)
 
 
 FAR = Product(2, 40, 32, a_strides=((1 << 31) + 8, 1))

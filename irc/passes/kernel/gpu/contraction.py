@@ -10,10 +10,16 @@ Before:
     %y = loop.compute par(m: 512, n: 768) red(k: 768) -> reduce(sum, f32) { ... }
 After:
     kernel.func @k(...) { ... kernel.for ... { ... kernel.dot ... } ... kernel.scatter ... }
+
+Where rows of the result have an odd length, a tile has rows that begin at the same place in a group
+of elements (with `row_group = 8`: every 8th row, or every 4th of even ones), and columns from the
+beginning of a group on: so all of its groups are groups in memory, and are stored as a whole. What
+groups share with the rows beside is stored by itself, by the tiles at the ends of rows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import attrs
@@ -36,7 +42,7 @@ from irc.ir.symbols import (
     provable_le,
     symbol,
 )
-from irc.ir.types import element_bytes, f32
+from irc.ir.types import element_bytes, f32, i1
 from irc.passes.kernel.gpu.combine import convert
 from irc.passes.kernel.gpu.contraction_space import (
     ContractionSpace,
@@ -45,6 +51,7 @@ from irc.passes.kernel.gpu.contraction_space import (
 )
 from irc.passes.kernel.gpu.evaluate import Point, decomposed
 from irc.passes.kernel.gpu.frame import KernelFrame
+from irc.passes.kernel.gpu.odd_rows import OddRows, product_row_group
 from irc.passes.kernel.gpu.plan import GpuMember, offset_of
 from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.tiles import Tile, TileDim
@@ -95,6 +102,7 @@ class _DotKernel:
         self.described = frame.entry("access").value == "descriptors"
         self.starts: dict[str, tuple[Tile, Dim]] = {}
         self.depths = 0
+        self.group, self.turns = self._row_group()
 
     def form(self) -> kernel.KernelFuncOp:
         """The kernel, complete."""
@@ -119,10 +127,29 @@ class _DotKernel:
 
     # -- where a tile is
 
+    def _row_group(self) -> tuple[int, int]:
+        """The group of elements at which a tile's rows begin alike, and after how many rows they
+        do again; 1 and 1 where it doesn't matter. Raises InvalidIR."""
+        group = self.frame.setting("row_group")
+        if group == 1:
+            return 1, 1
+        if self.swapped or product_row_group(self.plan, self.space) % group:
+            raise InvalidIR(f"its rows have no groups of {group} elements (row_group)",
+                            op=self.plan.op)  # fmt: skip
+        columns = _points(self.second)
+        assert isinstance(columns, int)
+        return group, group // math.gcd(columns, group)
+
     def _counts(self) -> list[Dim]:
         """How many tiles there are: in the batch, of rows, of columns."""
-        sizes = [_points(axes) for axes in (self.space.batch, self.first, self.second)]
-        return [sizes[0], *(ceildiv(s, n) for s, n in zip(sizes[1:], self.blocks, strict=True))]
+        batch, first, second = (
+            _points(axes) for axes in (self.space.batch, self.first, self.second)
+        )
+        high, wide = self.blocks
+        if self.group == 1:
+            return [batch, ceildiv(first, high), ceildiv(second, wide)]
+        rows = ceildiv(first // self.turns, high) * self.turns
+        return [batch, rows, ceildiv(second + self.group - 1, wide)]
 
     def _tile(self, number: Tile) -> None:
         """All of the tile with a number."""
@@ -135,19 +162,55 @@ class _DotKernel:
         row, column = self._places_of(inside, rows, columns)
         axes = decomposed(b, batch, self.space.batch)
         m_block, n_block = self.blocks
-        start = b.index(b.simplified(row * m_block))
         m = TileDim(ROWS, m_block)
-        axes |= decomposed(b, self._place("m", m, start, _points(self.first)), self.first)
+        turn: Dim = 0
+        if self.group == 1:
+            start = b.index(b.simplified(row * m_block))
+            line = self._place("m", m, start, _points(self.first))
+        else:
+            turn = b.bind("turn", b.index(b.simplified(row % self.turns)), self.turns)
+            start = b.index(b.simplified(row // self.turns * m_block))
+            line = self.frame.place("m", m, start, _points(self.first) // self.turns)
+            line = line * self.turns + turn
+        axes |= decomposed(b, line, self.first)
         parts, reach = list[_ColumnPart](), 0
         for k, width in enumerate(self._widths(n_block)):
             start, n = b.index(b.simplified(column * n_block) + reach), TileDim(COLUMNS, width)
-            place = self._place(f"n{k}", n, start, _points(self.second), n_block)
+            if self.group == 1:
+                place = self._place(f"n{k}", n, start, _points(self.second), n_block)
+            else:
+                place = self._odd_row(turn).place(f"n{k}", n, start)
             parts.append(_ColumnPart(Point({**axes, **decomposed(b, place, self.second)}), m, n))
             reach += width
         self._multiply(parts)
         b.edge_bytes = self.frame.setting("edge_bytes")
         for tile in parts:
             self._finish(tile.point)
+        if self.group > 1:
+            self._finish_ends(parts, column)
+
+    def _odd_row(self, turn: Dim) -> OddRows:
+        """A row that begins in a group where those of a tile do."""
+        columns = _points(self.second)
+        assert isinstance(columns, int)
+        return OddRows(self.b, turn * columns, columns, self.group)
+
+    def _finish_ends(self, parts: Sequence[_ColumnPart], column: Dim) -> None:
+        """Store what the groups at the ends of rows share with other rows, if a tile has any."""
+        b, wide = self.b, self.blocks[1]
+        columns = _points(self.second)
+        assert isinstance(columns, int)
+        first = b.compare("eq", b.index(column), b.index(0))
+        end = b.index(b.simplified(column * wide) + wide)
+        last = b.compare("sgt", end, b.index(columns - self.group))
+        b.edge_bytes = 0
+        with b.under(b.op("arith.ori", first, last)):
+            for tile in parts:
+                cover, tile.columns.cover = tile.columns.cover, None
+                assert cover is not None and tile.columns.mask is not None
+                rest = b.op("arith.xori", cover.whole, b.constant(True, i1))
+                tile.columns.mask = b.both(tile.columns.mask, rest)
+                self._finish(tile.point)
 
     def _place(self, name: str, dim: TileDim, start: Tile, total: Dim, whole: int = 0) -> Dim:
         """The positions of a dimension's lanes, whose first one is remembered."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from irc.analysis.tile_cost import StagedTile, TileShape
+import attrs
+
+from irc.analysis.tile_cost import ROW, StagedTile, TileShape
 from irc.dialects.kernel.dots import Dot
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.contraction_schedule import TileChoices, multiplied_of, tile_choices
@@ -62,6 +64,8 @@ def choices_of(schedules: Schedules) -> TileChoices | None:
     plain = dots[0].element is f32 and precision in ("", "ieee")
     described = schedules.top.get("access") == "descriptors"
     multiplied = multiplied_of(plan, space, dots, gpu, plain, described)
+    if schedules.top.get("row_group", 1) != 1:
+        multiplied = attrs.evolve(multiplied, stored=ROW)
     return tile_choices(multiplied, gpu, schedules.entries)
 
 

@@ -22,6 +22,7 @@ from irc.passes.kernel.gpu.contraction_space import (
     contraction_space,
     factor_of,
 )
+from irc.passes.kernel.gpu.odd_rows import product_row_group
 from irc.passes.kernel.gpu.plan import INDEX_LIMIT, GpuPlan, offset_of, strides_of
 from irc.target.gpu import GpuFeatures
 
@@ -51,17 +52,40 @@ def contraction_entries(
         return None
     plain = dots[0].element is f32 and precision == A.StringAttr("ieee")
     access = preset.get("access") or A.StringAttr(_access(space, dots, gpu))
-    multiplied = multiplied_of(plan, space, dots, gpu, plain, access == A.StringAttr("descriptors"))
+    described = access == A.StringAttr("descriptors")
+    multiplied = multiplied_of(plan, space, dots, gpu, plain, described)
+    group = preset.get("row_group")
+    if group is None:
+        group = A.IntegerAttr(_row_group(plan, space, multiplied, gpu, preset, described))
+    if group != A.IntegerAttr(1):
+        multiplied = attrs.evolve(multiplied, stored=ROW)
     if not (asked or _is_worth(multiplied, dots, gpu)):
         return None
     entries = _tiles(plan, space, multiplied, gpu, preset)
     entries["precision"] = precision
     entries["column_parts"] = A.IntegerAttr(1)
     entries["access"] = access
+    entries["row_group"] = group
     entries["edge_bytes"] = A.IntegerAttr(16)
     entries["rough_powers"] = A.TRUE
     entries["index_bits"] = A.IntegerAttr(32 if _fits_32_bits(plan, space, ranges) else 64)
     return {**entries, **preset}
+
+
+def _row_group(
+    plan: GpuPlan,
+    space: ContractionSpace,
+    multiplied: Multiplied,
+    gpu: GpuFeatures,
+    preset: Mapping[str, A.Attribute],
+    described: bool,
+) -> int:
+    """The group of elements at which the rows of a tile begin alike, where rows of the result are
+    odd and there is one; 1 else. Descriptors copy rows that follow each other."""
+    products = str(getattr(preset.get("products"), "value", multiplied.products(gpu)))
+    if multiplied.stored == ROW or products == "swapped" or described:
+        return 1
+    return product_row_group(plan, space)
 
 
 def _is_worth(multiplied: Multiplied, dots: list[Dot], gpu: GpuFeatures) -> bool:

@@ -9,6 +9,7 @@ shared with the rows beside, are computed again on a few lanes and stored one by
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import attrs
@@ -25,6 +26,7 @@ from irc.ir.symbols import (
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, accesses
 
 if TYPE_CHECKING:
+    from irc.passes.kernel.gpu.contraction_space import ContractionSpace
     from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim
 
 GROUP_BYTES = 16
@@ -145,6 +147,25 @@ def row_group(plan: GpuPlan) -> int:
     return group if known_divisible(dim_product([*plan.rows, points]), group) else 1
 
 
+def product_row_group(plan: GpuPlan, space: ContractionSpace) -> int:
+    """The group for tiles of a product's result; 1 where its rows begin at groups, or where not all
+    that is stored has the same places for it, row after row without gaps, in whole groups."""
+    if len(space.rows) != 1 or len(space.columns) != 1:
+        return 1
+    (row,), (column,) = space.rows, space.columns
+    points, stored = column.extent, [a for a in accesses(plan) if a[3]]
+    if not isinstance(points, int) or len(stored) < len(plan.outputs):
+        return 1
+    group = GROUP_BYTES // min(size for _, _, size, _ in stored)
+    if group < 2 or points % group == 0 or points < 4 * group:
+        return 1
+    for _, offset, _, _ in stored:
+        rest = offset - symbol(row.name) * points - symbol(column.name)
+        if {row.name, column.name} & free_symbols(rest) or known_divisor(rest) % group:
+            return 1
+    return group if known_divisible(row.extent, group // math.gcd(points, group)) else 1
+
+
 def _is_plain(member: GpuMember, points: int) -> bool:
     """Whether a member has one own axis of so many points, and maps or reduces along it."""
     kinds = {output.kind for output in member.compute.output_list}
@@ -160,4 +181,4 @@ def _linear(plan: GpuPlan, member: GpuMember) -> Dim:
     return place
 
 
-__all__ = ["Cover", "OddRows", "row_group"]
+__all__ = ["Cover", "OddRows", "product_row_group", "row_group"]

@@ -354,6 +354,21 @@ class TileBuilder:
         for result, tile in zip(loop.results, initial, strict=True):
             final.append(Tile(result, tile.dims, around))
 
+    @contextmanager
+    def under(self, condition: Tile) -> Iterator[None]:
+        """A kernel.if around what is stored; a pure operation still goes to the outermost level
+        that has its operands."""
+        around = self.level
+        inside, other = Block(), Block()
+        self.scopes.append(_TileScope(inside))
+        yield
+        self.scopes.pop()
+        for block in (inside, other):
+            block.append(kernel.KernelYieldOp((), ()))
+        regions = Region([inside]), Region([other])
+        op = kernel.IfOp((condition.value,), (), {}, regions, self.location)
+        self.scopes[around].block.append(op)
+
     # -- memory
 
     def load(
