@@ -153,7 +153,7 @@ TEXTS = {
         PRODUCT.format(rows=2047, columns=50257, depth=768, type="f16", w="w", casts=CASTS,
                        factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]")
         .replace("f32[2047, 50257]", "f16[2047, 50257]"), "%y: f16[2047, 50257]"),
-    "a product of odd rows": product(2048, 2048, 2047, "f16"),
+    "a product of odd rows": product(2047, 2048, 2047, "f16"),
     "a product of small tiles": product(512, 768, 768, "f16"),
     "a product and its functions": (
         "%x: f16[2048, 256], %w: f16[256, 2048]",

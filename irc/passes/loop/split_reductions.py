@@ -104,6 +104,7 @@ class SplitReductions(Pass):
         gpu = target.is_gpu
         alone: list[Operation] = []
         for inner in list(block.ops):
+            _forget_one_part(inner)
             if gpu and _of_parts(inner):
                 alone += self._split_depth(inner, target, context)
             elif isinstance(inner, loop.ComputeOp):
@@ -246,6 +247,16 @@ def _entries(op: Operation) -> dict[str, A.Attribute]:
     """The entries of an operation's schedule."""
     schedule = op.attributes.get("schedule")
     return schedule.entries.as_dict() if isinstance(schedule, loop.ScheduleAttr) else {}
+
+
+def _forget_one_part(op: Operation) -> None:
+    """Take from schedules that a depth is to be summed up in one part: as it is."""
+    one = A.IntegerAttr(1)
+    for member in op.block.ops if isinstance(op, loop.GroupOp) else (op,):
+        entries = _entries(member)
+        if entries.get("split_k") == one:
+            del entries["split_k"]
+            member.attributes["schedule"] = loop.ScheduleAttr("gpu", A.DictAttr(entries))
 
 
 def _of_parts(op: Operation) -> bool:

@@ -140,6 +140,13 @@ def test_a_gpu_has_the_products_of_float64(name: str) -> None:
     near(product, tensors[result].cpu(), expected(product, [a.cpu() for a in args]))
 
 
+@pytest.mark.parametrize("epilogue", [(), GATED], ids=["sums", "epilogue"])
+def test_one_part_of_a_depth_is_all_of_it(epilogue: list[str]) -> None:
+    made = launched(Product(64, 64, 128, epilogue=epilogue).text(), split_k=1, **SMALL)
+    assert len(made.kernels) == 1
+    assert len(launched(Product(64, 64, 128).text(), split_k=2, **SMALL).kernels) == 2
+
+
 ODD = Product(1024, 1003, 64, b_strides=(1, 64))
 
 
