@@ -30,7 +30,7 @@ KNOWN = {
     "passes/graph/attention/recognize.py": {"_DEPTH": REACH},
     "passes/graph/contractions/measured.py": {
         "FIRST": REACH, "GPU_BUILDS, BUILDS, LEAST": REACH, "LARGE": REACH, "LONG": REACH,
-        "PARTS": REACH,
+        "PARTS": REACH, "SLOWED": REACH,
     },
     "passes/graph/contractions/surroundings.py": {
         "LOOKED_AT": REACH, "MOST_IN_FRONT, MOST_BEHIND": REACH,

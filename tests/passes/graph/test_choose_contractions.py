@@ -25,6 +25,7 @@ from irc.target import Target
 from irc.target.cpu import TargetFeatures
 from irc.tuning import Candidate, NoValidChoicesError
 from irc.tuning.measuring import built
+from tests.passes.graph.aten_programs import put_on
 
 OWN = {
     "max_autotune_gemm": True, "max_autotune_gemm_backends": "IRC",
@@ -391,3 +392,38 @@ def test_irc_is_tried_with_several_schedules_that_reach_the_kernel(target, key, 
     PassManager.parse("schedule").run(again, PassContext(target=target))
     entry = next(e for e in tried.schedule[1:-1].split(", ") if e.startswith(key))
     assert entry in irc.print_op(again)
+
+
+class Asked:
+    """What choices share, which notes what may be chosen and takes the library."""
+
+    provisional = ""
+
+    def __init__(self):
+        self.asked = []
+
+    def choose_all(self, asked, tell):
+        self.asked += asked
+        return [candidates[0] for _, candidates in asked]
+
+
+def test_convolutions_of_a_gpu_are_measured_as_the_program_has_them():
+    """Images that the program makes have channels innermost; what a kernel would read in pieces
+    isn't tried."""
+    def function(x, w, v, u, mean, variance):
+        x = functional.conv2d(torch.relu(x), w)
+        return functional.conv2d(functional.conv2d(x, v, padding=1), u).relu_()
+
+    shapes = (4, 64, 56, 56), (64, 64, 1, 1), (128, 64, 3, 3), (64, 128, 1, 1), (64,), (64,)
+    args = [torch.randn(shape).bfloat16() for shape in shapes]
+    module = put_on(irc.trace(function, args), "cuda:0")
+    options, asked = from_mapping({"max_autotune": True}), Asked()
+    context = PassContext(target="sm_90", options=options, tuning=asked)
+    for name in ("functional", "aten-to-graph"):
+        PassManager.parse(stages("sm_90", options)[name], verify="each").run(module, context)
+    (first, one), (_, three), (last, other) = asked.asked
+    assert [c.backend for c in three] == ["aten"]
+    assert len(one) > 2 and len(other) > 2 and one[1].backend == other[1].backend == "irc"
+    inner = "irc.strides = #sym.dims<[401408, 1, 7168, 128]>"
+    assert inner in last.text and "graph.maximum" in last.text
+    assert "irc.strides = #sym.dims<[200704, 3136, 56, 1]>" in first.text, "it comes like that"

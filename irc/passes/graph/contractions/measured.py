@@ -47,6 +47,9 @@ LONG = 1024
 GPU_BUILDS, BUILDS, LEAST = 48, 160, 3
 """Of irc's candidates so many are built for all problems of a function, but a few for each: a
 kernel for a GPU takes a second."""
+SLOWED = 3.0
+"""A convolution that irc would read in pieces, so that it takes so many times longer, isn't tried:
+a library, which copies what lies badly, is faster."""
 LARGE = 16 << 20
 """Elements of a weight that is laid out in one way only while it is measured."""
 
@@ -93,7 +96,8 @@ def candidates_of(
     """Who may compute a call: the library first, and of irc's at most about so many."""
     target = target_of(context)
     parts = own_parts(call, target, apart) if call.callee in MATRIX_PRODUCTS else None
-    ours = own_candidates(problem, target, most, first_own(call, target, apart), parts)
+    slowed = SLOWED if parts is None and target.is_gpu else math.inf
+    ours = own_candidates(problem, target, most, first_own(call, target, apart), parts, slowed)
     if not is_frozen(call, context):
         return [Candidate("aten"), *ours]
     return [Candidate("onednn"), *in_panels(problem, call, target, most), *ours[: most // 4]]
@@ -158,13 +162,15 @@ def own_candidates(
     most: int,
     first: Candidate,
     parts: Sequence[int] | None = None,
+    slowed: float = math.inf,
 ) -> list[Candidate]:
     """irc with the cost model's schedule, and with entries near it where its kernel multiplies
     tiles; `most` at all, as the pass `tune` looks around what was chosen. All have the entries of
     the first, as far as they don't say otherwise. parts: of the depth that may be summed up, the
-    first one's first; None: as tiles that leave a GPU idle want it."""
+    first one's first; None: as tiles that leave a GPU idle want it. slowed: none, where the model
+    says that reading factors in pieces takes so many times longer."""
     if target.is_gpu:  # what it registers isn't loaded for a CPU
-        from irc.passes.kernel.gpu import contraction_candidates  # noqa: F401
+        from irc.passes.kernel.gpu.contraction_candidates import slowed_by_pieces
     module = problem.with_candidate(first)
     before, _, _ = problem.pipeline.partition(",loop-to-kernel")
     context = PassContext(target=target, explains=False)
@@ -172,6 +178,8 @@ def own_candidates(
     entries, known = [Candidate("irc")], first.attribute()
     for op in main_of(module).block.ops:
         if isinstance(op, loop.ComputeOp | loop.GroupOp) and kind_of(op) == "contraction":
+            if slowed < math.inf and slowed_by_pieces(op, target) > slowed:
+                return []
             place = next((k for k, m in enumerate(members_of(op)) if _multiplies(m)), 0)
             near = [Candidate("irc", c.members[place] if c.members else c.schedule, (), c.expected)
                     for c in candidates_for(op, target)]  # fmt: skip

@@ -8,12 +8,16 @@ from collections.abc import Iterator
 import attrs
 
 from irc.analysis.tile_cost import ROW, StagedTile, TileShape
+from irc.dialects import loop
 from irc.dialects.kernel.dots import Dot
+from irc.ir import attributes as A
+from irc.ir.core import Operation
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.contraction_schedule import TileChoices, multiplied_of, tile_choices
 from irc.passes.kernel.gpu.contraction_space import contraction_space, factor_of
 from irc.passes.kernel.gpu.plan import plan_for_gpu
 from irc.passes.kernel.plan.plan import flatten
+from irc.target import Target
 from irc.tuning.candidates import Schedules, Values, Variation, generates
 
 NEAR = 1.3
@@ -69,10 +73,26 @@ def choices_of(schedules: Schedules) -> TileChoices | None:
     return tile_choices(multiplied, gpu, schedules.entries)
 
 
+def slowed_by_pieces(op: Operation, target: Target) -> float:
+    """How many times longer a contraction's tiles take by the model than if all rows of its factors
+    were aligned, as they are where a library has copied them; 1 for what the model doesn't know."""
+    schedule = op.attributes.get("schedule")
+    if not isinstance(schedule, loop.ScheduleAttr):
+        return 1.0
+    entries = schedule.entries.as_dict()
+    top = {key: value.value for key, value in entries.items() if isinstance(value, A.IntegerAttr)}
+    choices = choices_of(Schedules(top, (), op, target))
+    if choices is None:
+        return 1.0
+    aligned = attrs.evolve(choices, cost=attrs.evolve(choices.cost, loaded=(ROW, ROW)))
+    times = [each.cost.time(each.tilings(target.gpu)[0], target.gpu) for each in (choices, aligned)]
+    return times[0] / times[1]
+
+
 def _present(choices: TileChoices, top: Values) -> StagedTile:
     """The tiles that a schedule says."""
     shape = TileShape(**{name: int(top.get(key, 1)) for name, key in choices.keys.items()})
     return StagedTile(shape, int(top.get("tile_k", 1)), int(top.get("num_stages", 1)))
 
 
-__all__ = ["choices_of", "expected_tiles"]
+__all__ = ["choices_of", "expected_tiles", "slowed_by_pieces"]
