@@ -16,7 +16,8 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -30,7 +31,12 @@ from irc.target import Target
 
 #: At most so many multiplications are timed on a CPU; of larger products fewer rows.
 CPU_MULTIPLICATIONS = 2_000_000_000
-ROUNDS = 7
+ROUNDS = 13
+"""Rounds of which the median counts, and one before them."""
+CALLS = 4
+"""Calls of a GPU's in a sample, so that what begins and ends one counts little."""
+
+Sample = Callable[[Sequence[Callable[[], None]]], Sequence[float]]
 
 
 def on_target(target: Target, cache: DiskCache | None = None) -> Callable[[Any], float | None]:
@@ -78,8 +84,7 @@ def read(cache: DiskCache, key: str) -> float | None:
 
 
 def speedup(product: Any, device: str) -> float:
-    """The time of the product over that of padding and multiplying (cutting makes a view): the
-    median of the ratios of interleaved rounds."""
+    """The time of the product over that of padding and multiplying (cutting makes a view)."""
     m = product.m
     if device == "cpu":
         m = min(m, max(CPU_MULTIPLICATIONS // (product.batch * product.k * product.n), 8))
@@ -115,21 +120,40 @@ def speedup(product: Any, device: str) -> float:
         torch.matmul(a, b)
 
     with torch.no_grad():
-        ratios = []
-        for _ in range(ROUNDS):
-            ratios.append(seconds(plain, device) / seconds(padded, device))
+        return ratio(plain, padded, on_gpu if device == "cuda" else on_cpu)
+
+
+def ratio(first: Callable[[], None], second: Callable[[], None], sample: Sample) -> float:
+    """How many times as long the first takes as the second: the median over rounds, in each of
+    which one is sampled right after the other, and the other one first in the next. The first round
+    is for what is done once."""
+    ratios = []
+    for number in range(ROUNDS + 1):
+        turned = number % 2
+        times = sample((second, first) if turned else (first, second))
+        ratios.append(times[turned] / times[1 - turned])
     return statistics.median(ratios[1:])
 
 
-def seconds(run: Callable[[], None], device: str) -> float:
-    """The time of one call."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    run()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return max(time.perf_counter() - start, 1e-9)
+def on_gpu(runs: Sequence[Callable[[], None]]) -> Sequence[float]:
+    """How long a GPU takes for some calls of each, whatever the host takes."""
+    from irc.runtime.gpu_clock import clocked
+
+    def several(run: Callable[[], None]) -> None:
+        for _ in range(CALLS):
+            run()
+
+    return [max(seconds, 1e-9) for seconds in clocked([partial(several, run) for run in runs])]
+
+
+def on_cpu(runs: Sequence[Callable[[], None]]) -> Sequence[float]:
+    """How long a call of each takes."""
+    times = []
+    for run in runs:
+        start = time.perf_counter()
+        run()
+        times.append(max(time.perf_counter() - start, 1e-9))
+    return times
 
 
 def pad_mm(

@@ -11,15 +11,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
+from irc.runtime.gpu_clock import clocked
 from irc.runtime.graphs_driver import CudaDriver
 
 SAMPLE_SECONDS = 200e-6
 """A sample takes about so long."""
 MOST_CALLS = 64
-SPIN_CYCLES = 200_000
-"""What the GPU does before the clock begins: 0.1 ms."""
 
 Call = Callable[..., Any]
 
@@ -32,7 +29,7 @@ class Replays:
     def __init__(self, call: Call, copies: Sequence[Sequence[Any]], pool: GraphPool) -> None:
         self._copies, self._call = copies, call
         call(*copies[0])  # what is done once
-        once = clocked(lambda: call(*copies[0]))
+        once = clocked([lambda: call(*copies[0])])[0]
         count = math.ceil(SAMPLE_SECONDS / max(once, 1e-7))
         self.calls = max(1, min(count, MOST_CALLS), min(len(copies), MOST_CALLS))
         self._graph = pool.captured(self._calls)
@@ -44,18 +41,7 @@ class Replays:
 
     def seconds(self) -> float:
         """The time of a call, from one replay."""
-        return clocked(self._graph.replay) / self.calls
-
-
-def clocked(work: Callable[[], Any]) -> float:
-    """Seconds that a GPU takes for what `work` launches."""
-    before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda._sleep(SPIN_CYCLES)
-    before.record()
-    work()
-    after.record()
-    after.synchronize()
-    return before.elapsed_time(after) * 1e-3
+        return clocked([self._graph.replay])[0] / self.calls
 
 
 class GraphPool:
@@ -73,4 +59,4 @@ class GraphPool:
         return graph
 
 
-__all__ = ["GraphPool", "Replays", "clocked"]
+__all__ = ["GraphPool", "Replays"]

@@ -116,6 +116,96 @@ def test_decisions_are_remembered(tmp_path: Path, monkeypatch: Any) -> None:
     assert torch.equal(state, torch.get_rng_state())
 
 
+def test_rounds_that_others_disturb_decide_nothing() -> None:
+    """Each sample's times are given: the first's double the second's, which runs for a while at
+    half the speed, and single samples take ten times as long."""
+    import irc.runtime.padded_matmul as timing
+
+    orders: list[tuple[str, ...]] = []
+    made = {"first": lambda: None, "second": lambda: None}
+    names = {id(run): name for name, run in made.items()}
+
+    def sample(runs: Any) -> list[float]:
+        order = tuple(names[id(run)] for run in runs)
+        number = len(orders)
+        orders.append(order)
+        times = [2.0 if name == "first" else 1.0 for name in order]
+        slow = 2.0 if 4 <= number < 9 else 1.0  # of both, as they run one after the other
+        times = [slow * each for each in times]
+        if number in (0, 2, 5, 11):
+            times[0] *= 10  # what stands first is disturbed
+        return times
+
+    assert timing.ratio(made["first"], made["second"], sample) == 2.0
+    assert orders == [("first", "second"), ("second", "first")] * 7
+
+
+class Gpu:
+    """What `clocked` asks of a GPU that runs what is launched in order. busy: until when; now: the
+    host's time. A launch takes the host `host` seconds."""
+
+    def __init__(self, host: float) -> None:
+        self.now = self.busy = 0.0
+        self.host, self.spins = host, 0
+
+    def run(self, seconds: float) -> None:
+        self.now += self.host
+        self.busy = max(self.busy, self.now) + seconds
+
+    def _sleep(self, cycles: int) -> None:
+        self.spins += 1
+        self.run(cycles * 5e-10)
+
+    def synchronize(self) -> None:
+        self.now = max(self.now, self.busy)
+
+    def Event(self, enable_timing: bool) -> Any:  # noqa: N802 (torch's name)
+        return Mark(self)
+
+
+class Mark:
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu, self.at = gpu, 0.0
+
+    def record(self) -> None:
+        self.at = max(self.gpu.busy, self.gpu.now)
+
+    def query(self) -> bool:
+        return self.at <= self.gpu.now
+
+    def synchronize(self) -> None:
+        self.gpu.synchronize()
+
+    def elapsed_time(self, other: Mark) -> float:
+        return (other.at - self.at) * 1e3
+
+
+@pytest.mark.parametrize(("host", "spins"), [(1e-6, 1), (5e-5, 3), (1e-3, 8)])
+def test_the_clock_of_a_gpu_counts_no_launching(
+    host: float, spins: int, monkeypatch: Any
+) -> None:
+    """Kernels of 3 and 4 us, whose launches take up to a thousandth of a second."""
+    from irc.runtime import gpu_clock
+
+    gpu = Gpu(host)
+    monkeypatch.setattr(gpu_clock.torch, "cuda", gpu)
+
+    def several(seconds: float) -> Callable[[], None]:
+        return lambda: [gpu.run(seconds) for _ in range(4)] and None
+
+    times = gpu_clock.clocked([several(3e-6), several(4e-6)])
+    assert times == pytest.approx([12e-6, 16e-6]) and gpu.spins == spins
+
+
+def test_a_host_that_never_launches_in_time_is_not_waited_for(monkeypatch: Any) -> None:
+    from irc.runtime import gpu_clock
+
+    gpu = Gpu(1.0)
+    monkeypatch.setattr(gpu_clock.torch, "cuda", gpu)
+    (seconds,) = gpu_clock.clocked([lambda: gpu.run(1e-6)])
+    assert gpu.spins == 9 and seconds == pytest.approx(1.0, rel=0.1)
+
+
 def test_this_machine_is_timed(tmp_path: Path) -> None:
     state = torch.get_rng_state()
     product = MatrixProduct("aten.bmm.default", "float32", 2, 65, 66, 64, (True, False), (3, 2, 0))
