@@ -15,6 +15,7 @@ from typing import Any
 
 from irc.codegen.triton import functions, scalar_ops
 from irc.codegen.triton.functions import TRITON_NAMES, Helper
+from irc.codegen.triton.places import Places, expanded
 from irc.codegen.triton.scalar_ops import element_of, narrow, short_name
 from irc.dialects import kernel
 from irc.ir.core import Block, Operation, Value
@@ -74,6 +75,7 @@ class KernelWriter:
         self.count = 0
         self.made_first: list[str] = []
         self.tiles: dict[Any, str] = {}
+        self.places = Places(self.ref, self.named)
 
     # -- what the spellings use
 
@@ -103,6 +105,13 @@ class KernelWriter:
 
     def name_of(self, element: Any) -> str:
         return short_name(element, self.index_bits)
+
+    def named(self, text: str) -> str:
+        """A new name for what no value is, `name = text`."""
+        name = f"v{self.count}"
+        self.count += 1
+        self.line(f"{name} = {text}")
+        return name
 
     def define(self, value: Value, text: str) -> None:
         """`value = text`."""
@@ -172,7 +181,8 @@ class KernelWriter:
 
     def _block(self, block: Block, targets: Sequence[str] | None) -> None:
         """Write a body; at its yield, the values are assigned to `targets`."""
-        before = len(self.lines)
+        before, around = len(self.lines), self.places
+        self.places = around.inner()
         for op in block.ops:
             if isinstance(op, kernel.KernelYieldOp):
                 self._assign(targets or (), [self.ref(v) for v in op.values])
@@ -186,6 +196,7 @@ class KernelWriter:
                 self._math(op)
             else:
                 raise UserError(f"{op.name} has no Triton code", op=op)
+        self.places = around
         if len(self.lines) == before:
             self.line("pass")
 
@@ -299,9 +310,17 @@ def _consecutive(w: KernelWriter, op: Any, shape: Sequence[int]) -> str:
 _POLICIES = {"keep": "evict_last", "drop": "evict_first"}
 
 
-def _load_from(w: KernelWriter, op: Any, offsets: str) -> None:
+def _places(w: KernelWriter, op: kernel.GatherOp | kernel.ScatterOp, pointer: str) -> str:
+    """What an access of lanes adds to its pointer, the pointer with it."""
+    place = w.places.of(op.offsets)
+    if not place.common or not place.lanes:
+        return f"{pointer} + {w.ref(op.offsets)}"
+    return f"{pointer} + {place.common} + {place.lanes}"
+
+
+def _load_from(w: KernelWriter, op: Any, places: str) -> None:
     boolean = op.pointer.type.element is _I1
-    text = f"tl.load({_pointer(w, op)} + {offsets}"
+    text = f"tl.load({places}"
     if op.mask is not None:
         # Triton's interpreter makes no 8-bit float of an integer.
         zero = "0.0" if w.name_of(element_of(op.results[0])).startswith("f8") else "0"
@@ -315,7 +334,7 @@ def _load_from(w: KernelWriter, op: Any, offsets: str) -> None:
 
 
 def _load(w: KernelWriter, op: kernel.LoadOp) -> None:
-    _load_from(w, op, _consecutive(w, op, _shape(op.value)))
+    _load_from(w, op, f"{_pointer(w, op)} + {_consecutive(w, op, _shape(op.value))}")
 
 
 def _load_tile(w: KernelWriter, op: kernel.LoadTileOp) -> None:
@@ -324,25 +343,25 @@ def _load_tile(w: KernelWriter, op: kernel.LoadTileOp) -> None:
 
 
 def _gather(w: KernelWriter, op: kernel.GatherOp) -> None:
-    _load_from(w, op, w.ref(op.offsets))
+    _load_from(w, op, _places(w, op, _pointer(w, op)))
 
 
-def _store_to(w: KernelWriter, op: Any, offsets: str) -> None:
+def _store_to(w: KernelWriter, op: Any, places: str) -> None:
     mask = "" if op.mask is None else f", mask={w.ref(op.mask)}"
     stored = w.ref(op.stored)
     if op.pointer.type.element is _I1:
         stored = f"{stored}.to(tl.int8)"
-    w.line(f"tl.store({_pointer(w, op)} + {offsets}, {stored}{mask})")
+    w.line(f"tl.store({places}, {stored}{mask})")
 
 
 def _store(w: KernelWriter, op: kernel.StoreOp) -> None:
-    _store_to(w, op, _consecutive(w, op, _shape(op.stored)))
+    _store_to(w, op, f"{_pointer(w, op)} + {_consecutive(w, op, _shape(op.stored))}")
 
 
 def _scatter(w: KernelWriter, op: kernel.ScatterOp) -> None:
     offsets = w.ref(op.offsets)
     if op.combiner == "set":
-        _store_to(w, op, offsets)
+        _store_to(w, op, _places(w, op, _pointer(w, op)))
         return
     function = w.use(functions.atomic(op.combiner, w.name_of(op.pointer.type.element)))
     shape = _shape(op.offsets) or (1,)
@@ -392,9 +411,7 @@ def _axes(rank: int, kept: Sequence[int]) -> str:
 
 
 def _expand(w: KernelWriter, op: kernel.ExpandOp) -> None:
-    shape = _shape(op.expanded)
-    text = w.ref(op.source) + (_axes(len(shape), op.dims) if len(op.dims) < len(shape) else "")
-    w.define(op.expanded, f"tl.broadcast_to({text}, {_dims(shape)})")
+    w.define(op.expanded, expanded(op, w.ref(op.source)))
 
 
 def _transpose(w: KernelWriter, op: kernel.TransposeOp) -> None:

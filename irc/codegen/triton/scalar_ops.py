@@ -267,6 +267,8 @@ def arith_text(w: Writer, op: Operation) -> str:
         return float_binary(w, "negf", refs[0], refs[0], element)
     if len(refs) == 1:
         return cast(name, refs[0], element, short_name(element_of(op.results[0]), w.index_bits))
+    if name == "divf" and "rough" in op.attributes:
+        return f"{refs[0]} * {w.use(helper('inverse_rough', element))}({refs[1]})"
     if name.endswith("f"):
         return float_binary(w, name, refs[0], refs[1], element)
     return integer_binary(w, name, refs[0], refs[1], element)

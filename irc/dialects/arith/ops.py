@@ -214,7 +214,8 @@ BinaryT = TypeVar("BinaryT", bound=Op)
 
 
 def _binary(
-    base: type[BinaryT], class_name: str, name: str, doc: str, *more: type[Trait]
+    base: type[BinaryT], class_name: str, name: str, doc: str, *more: type[Trait],
+    **attributes: Any,
 ) -> type[BinaryT]:
     """One two-operand operation with `more` traits; its documentation ends in an example."""
     type_name = "i32" if issubclass(base, _IntegerBinary) else "f32"
@@ -225,6 +226,7 @@ def _binary(
         "__slots__": (),
         "name": f"arith.{name}",
         "traits": base.traits.union(more),
+        **attributes,
     }
     return type(class_name, (base,), members)
 
@@ -268,7 +270,12 @@ MaxUIOp = _binary(_IntegerBinary, "MaxUIOp", "maxui", "The unsigned maximum.", C
 AddFOp = _binary(_Rounded, "AddFOp", "addf", "The sum.", Commutative)
 SubFOp = _binary(_Rounded, "SubFOp", "subf", "The difference.")
 MulFOp = _binary(_Rounded, "MulFOp", "mulf", "The product.", Commutative)
-DivFOp = _binary(_Rounded, "DivFOp", "divf", "The quotient.", Slow)
+DivFOp = _binary(
+    _Rounded, "DivFOp", "divf",
+    "The quotient. `rough` (gpu): the divisor has an inverse that is a normal number, and a\n"
+    "    product with the machine's own one is near enough.",
+    Slow, rough=attribute(A.UnitAttr),
+)  # fmt: skip
 RemFOp = _binary(
     _FloatBinary, "RemFOp", "remf", "The remainder of C's fmod, with the dividend's sign.",
     Slow, Jumps,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -62,3 +63,21 @@ def test_roughness_ends_at_f32() -> None:
     for function in (F.gelu, F.silu, lambda x: F.gelu(x.bfloat16()).float() + x):
         _, kernels = formed_of(function, [x])
         assert all("rough" not in emit_kernel(func) for func in kernels)
+
+
+def test_the_inverse_of_a_sum_of_powers_is_as_rough_as_its_products() -> None:
+    """Of f16, not of f32; a row of NaN and one of a single number other than 0 among them."""
+    torch.manual_seed(0)
+    x = torch.randn(9, 197) * 10
+    x[3, 5], x[4], x[5, 1:] = torch.nan, -torch.inf, -torch.inf
+    softmax = functools.partial(F.softmax, dim=-1)
+    _, (exact,) = formed_of(softmax, [x])
+    assert "inverse_rough" not in emit_kernel(exact)
+    _, (func,) = formed_of(softmax, [x.half()])
+    source = emit_kernel(func)
+    assert " * irc_inverse_rough_f32(" in source and "div_rn" not in source
+    job = runtime.Job.of(func, source, [x.half(), torch.empty_like(x.half())], {})
+    ((*_, found),) = runtime.run_interpreted([job])
+    torch.testing.assert_close(
+        found.double(), softmax(x.half().double()), rtol=1e-3, atol=1e-7, equal_nan=True
+    )

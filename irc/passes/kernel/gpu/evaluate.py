@@ -104,19 +104,25 @@ class Evaluator:
         if function is not None:
             return self._one_more(function, self.b.find((function.operands[0], point.key)))
         operands = [self.b.find((o, point.key)) for o in op.operands]
-        if isinstance(op, arith.DivFOp) and not self.plan.steps:
-            dims = union(*operands)
-            if len(operands[1].dims) < len(dims) and operands[1].element is f32:
-                read = op._operands[1].defining_op
-                origin = self.plan.origin(read.source) if isinstance(read, loop.ReadOp) else None
-                if origin is not None and self.powers_of(origin) is not None:
-                    one = self.b.constant(1.0, f32)
-                    inverse = self.b.op("arith.divf", one, operands[1])
-                    return self.b.op("arith.mulf", operands[0], inverse)
-                return self._quotient(*operands)
+        if isinstance(op, arith.DivFOp):
+            return self._division(op, *operands)
         if op in self.rough:
             return self.b.like(op, operands, rough=A.UNIT)
         return self.b.like(op, operands)
+
+    def _division(self, op: Operation, top: Tile, bottom: Tile) -> Tile:
+        """A quotient; of many tops to a bottom as a product with its inverse."""
+        shared = len(bottom.dims) < len(union(top, bottom)) and bottom.element is f32
+        if not shared or self.plan.steps:
+            return self.b.like(op, [top, bottom])
+        read = op._operands[1].defining_op
+        origin = self.plan.origin(read.source) if isinstance(read, loop.ReadOp) else None
+        if origin is None or self.powers_of(origin) is None:
+            return self._quotient(top, bottom)
+        one = self.b.expand(self.b.constant(1.0, f32), bottom.dims)
+        rough = {"rough": A.UNIT} if op in self.rough else {}
+        (inverse,) = self.b.make(arith.DivFOp, [one, bottom], [(bottom.dims, f32)], rough)
+        return self.b.op("arith.mulf", top, inverse)
 
     def _one_more(self, function: Operation, x: Tile) -> Tile:
         """1 + tanh(x) as 2 sigmoid(2x), 1 + erf(x) as erfc(-x), as rough as 16 bits may be."""

@@ -19,8 +19,8 @@ from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
 
 
 def rough_powers(plan: GpuPlan) -> frozenset[Operation]:
-    """The exponentials, sigmoids and `one_more` of a kernel that are only summed up, or rounded to
-    16 bits."""
+    """The exponentials, sigmoids, `one_more` and quotients of a kernel that are only summed up, or
+    rounded to 16 bits."""
     return frozenset(
         op
         for member in plan.members
@@ -34,7 +34,7 @@ def rough_powers(plan: GpuPlan) -> frozenset[Operation]:
 def _has_rough_form(op: Operation) -> bool:
     if isinstance(op, math_ops.ExpOp):
         return "nonpositive" in op.attributes
-    return isinstance(op, math_ops.SigmoidOp) or one_more(op) is not None
+    return isinstance(op, math_ops.SigmoidOp | arith.DivFOp) or one_more(op) is not None
 
 
 def one_more(op: Operation) -> Operation | None:
