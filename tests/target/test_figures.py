@@ -349,6 +349,8 @@ GPU = {
     "column_results": ("32", "long columns"),
     "column_programs": ("2048", "long columns"),
     "column_points": ("512", "long columns"),
+    "opening_programs": ("0", "pools"),
+    "opening_bytes": ("1000000000", "long columns"),
     "joined_warps": ("1", "joins"),
 }
 #: Time alone; images that are gathered (tests/passes/loop/test_inline_decisions.py); what is tuned

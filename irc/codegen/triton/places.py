@@ -19,7 +19,7 @@ from irc.ir.types import VectorType
 
 
 @attrs.frozen
-class Place:
+class SplitPlace:
     """Offsets as text: `common` to all lanes (a scalar; "": nothing), and the `lanes`' own ("":
     nothing)."""
 
@@ -34,7 +34,7 @@ class Places:
         """`ref`: the name of a value; `named`: writes a statement, and gives the name that it
         defines."""
         self._ref, self._named = ref, named
-        self._known: dict[Value, Place] = {}
+        self._known: dict[Value, SplitPlace] = {}
 
     def inner(self) -> Places:
         """Those of a block inside, whose names nothing outside can use."""
@@ -42,36 +42,36 @@ class Places:
         places._known = dict(self._known)
         return places
 
-    def of(self, offsets: Value) -> Place:
+    def of(self, offsets: Value) -> SplitPlace:
         """The place that offsets are."""
         known = self._known.get(offsets)
         if known is None:
             known = self._known[offsets] = self._split(offsets)
         return known
 
-    def _split(self, value: Value) -> Place:
+    def _split(self, value: Value) -> SplitPlace:
         maker: Any = value.defining_op
         if isinstance(maker, kernel.SplatOp):
             scalar = maker.scalar
             if not isinstance(scalar.defining_op, arith.ConstantOp):
-                return Place(self._ref(scalar), "")
+                return SplitPlace(self._ref(scalar), "")
         elif isinstance(maker, kernel.ExpandOp):
             inner = self.of(maker.source)
             if inner.common:
-                return Place(inner.common, inner.lanes and self._expanded(maker, inner.lanes))
+                return SplitPlace(inner.common, inner.lanes and self._expanded(maker, inner.lanes))
         elif isinstance(maker, arith.AddIOp):
             return self._sum(value, *[self.of(o) for o in maker._operands])
         elif isinstance(maker, arith.MulIOp):
             return self._product(value, maker._operands)
-        return Place("", self._ref(value))
+        return SplitPlace("", self._ref(value))
 
-    def _sum(self, value: Value, left: Place, right: Place) -> Place:
+    def _sum(self, value: Value, left: SplitPlace, right: SplitPlace) -> SplitPlace:
         if not left.common and not right.common:
-            return Place("", self._ref(value))
-        return Place(self._joined(left.common, right.common),
+            return SplitPlace("", self._ref(value))
+        return SplitPlace(self._joined(left.common, right.common),
                      self._joined(left.lanes, right.lanes))  # fmt: skip
 
-    def _product(self, value: Value, factors: Sequence[Value]) -> Place:
+    def _product(self, value: Value, factors: Sequence[Value]) -> SplitPlace:
         """A place times what is the same for all lanes."""
         for tile, scale in (factors, factors[::-1]):
             scalar = _scalar(scale)
@@ -79,8 +79,8 @@ class Places:
             if scalar is None or not place.common:
                 continue
             lanes = place.lanes and self._named(f"{place.lanes} * {self._ref(scale)}")
-            return Place(self._named(f"{place.common} * {self._ref(scalar)}"), lanes)
-        return Place("", self._ref(value))
+            return SplitPlace(self._named(f"{place.common} * {self._ref(scalar)}"), lanes)
+        return SplitPlace("", self._ref(value))
 
     def _joined(self, left: str, right: str) -> str:
         return self._named(f"{left} + {right}") if left and right else left or right
@@ -107,4 +107,4 @@ def expanded(op: kernel.ExpandOp, source: str) -> str:
     return f"tl.broadcast_to({text}, [{', '.join(map(str, type_.shape))}])"
 
 
-__all__ = ["Place", "Places", "expanded"]
+__all__ = ["SplitPlace", "Places", "expanded"]
