@@ -114,7 +114,7 @@ class Compiler:
 
 
 def _compiled(compiler: Compiler, every: list[int], lock: Any, asked: argparse.Namespace) -> Any:
-    """irc's side and Inductor's; the one that need not wait for another model first."""
+    """irc's side, when no other model's is tuned, and then Inductor's."""
     own = os.sched_getaffinity(0)
     sides: dict[str, Any] = {}
 
@@ -131,16 +131,9 @@ def _compiled(compiler: Compiler, every: list[int], lock: Any, asked: argparse.N
             sides["plain"] = compiler.side("irc", {"triton.cudagraphs": True})
             sides["plain"].name = "irc untuned"
 
-    if lock.acquire(block=False):
-        try:
-            tune()
-        finally:
-            lock.release()
-        peer()
-    else:
-        peer()
-        with lock:
-            tune()
+    with lock:
+        tune()
+    peer()
     return [sides[key] for key in ("irc", "inductor", "plain") if key in sides]
 
 
