@@ -38,8 +38,11 @@ class FlagBoard:
     """Flags of one GPU, all of whose bytes are 1 until a check fails."""
 
     def __init__(self, pinned: bool) -> None:
-        with torch.inference_mode(False):  # other calls write it, in that mode or not
-            size = BOARD_FLAGS * FLAG_BYTES
+        from torch.utils._python_dispatch import _disable_current_modes
+
+        size = BOARD_FLAGS * FLAG_BYTES
+        # A compile may run under fake tensors; other calls have it, in inference mode or not.
+        with _disable_current_modes(), torch.inference_mode(False):
             self.memory = torch.ones(size, dtype=torch.uint8, pin_memory=pinned)
         self.words = BoardWords()
         self.words[words.BOARD_MEMORY] = self.memory.data_ptr()
@@ -59,6 +62,14 @@ class FlagBoard:
     def has_failed(self) -> bool:
         """Whether a flag is false."""
         return self._raw.raw.find(b"\0") >= 0
+
+    def holds(self, number: int) -> bool:
+        """Whether a flag is true."""
+        return self._raw[number * FLAG_BYTES] != b"\0"
+
+    def reset(self) -> None:
+        """Set all flags to true."""
+        ctypes.memset(self._raw, 1, len(self._raw))
 
     def take(self) -> int:
         """The number of one more flag."""
@@ -115,10 +126,10 @@ class Flags:
         with self._lock:
             failed = [
                 check for check, (board, number) in self._places.items()
-                if not board.memory[number * FLAG_BYTES]
+                if not board.holds(number)
             ]  # fmt: skip
             for board in self._boards:
-                board.memory.fill_(1)
+                board.reset()
         if failed:
             raise_error(*failed[0])
 

@@ -216,7 +216,7 @@ def test_a_gpus_kernel_tells_its_checks(mode: str | None, slow: bool, monkeypatc
             torch.cuda.synchronize()
         names = [e.key for e in record.key_averages()]
         assert not [n for n in names if "irc_check" in n or "Memcpy DtoH" in n], names
-        for wrong, message in (((i + 9, j), "size 10"), ((i, j - 9), "size 7")):
+        for wrong, message in (((i + 9, j), "size 10"), ((i, j - 10), "size 7")):
             for _ in range(2):
                 run(x, y, *wrong)
                 torch.cuda.synchronize()
