@@ -76,6 +76,7 @@ class KernelWriter:
         self.made_first: list[str] = []
         self.tiles: dict[Any, str] = {}
         self.places = Places(self.ref, self.named)
+        self.loops = 0
 
     # -- what the spellings use
 
@@ -269,12 +270,14 @@ def _for(w: KernelWriter, op: kernel.ForOp) -> None:
     more += ", flatten=True" if op.flat else ""
     w.line(f"for {counter} in {'tl.range' if more else 'range'}({bounds}{more}):")
     w.depth += 1
+    w.loops += 1
     # In the interpreter the counter is a Python int.
     w.define(position, f"tl.cast({counter}, {w.index_type})")
     for argument, name in zip(carried, names, strict=True):
         w.names[argument] = name
     w._block(op.block, names)
     w.depth -= 1
+    w.loops -= 1
 
 
 def _if(w: KernelWriter, op: kernel.IfOp) -> None:
@@ -312,6 +315,8 @@ _POLICIES = {"keep": "evict_last", "drop": "evict_first"}
 
 def _places(w: KernelWriter, op: kernel.GatherOp | kernel.ScatterOp, pointer: str) -> str:
     """What an access of lanes adds to its pointer, the pointer with it."""
+    if w.loops:
+        return f"{pointer} + {w.ref(op.offsets)}"
     place = w.places.of(op.offsets)
     if not place.common or not place.lanes:
         return f"{pointer} + {w.ref(op.offsets)}"

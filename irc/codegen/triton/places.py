@@ -3,7 +3,9 @@
 A program instance's tile begins somewhere, and its lanes are a few constants further. Added to the
 pointer first, the beginning is one address for all accesses, with the constants as part of the
 instructions; added to each lane, every access of a thread computes an address of its own (of
-softmax over rows of 197 elements, bf16, 80 of 516 instructions, sm_90).
+softmax over rows of 197 elements, bf16, 80 of 516 instructions, sm_90). In a loop the compiler
+steps each lane's address from turn to turn by itself, and is the slower for it where the tile's
+beginning is an address of its own (sums of columns of 8192x8192 bf16: 37.0 us of an H200, 39.2 so).
 """
 
 from __future__ import annotations

@@ -120,7 +120,8 @@ class Evaluator:
         if origin is None or self.powers_of(origin) is None:
             return self._quotient(top, bottom)
         one = self.b.expand(self.b.constant(1.0, f32), bottom.dims)
-        rough = {"rough": A.UNIT} if op in self.rough else {}
+        # A single one a program instance is no work.
+        rough = {"rough": A.UNIT} if op in self.rough and bottom.dims else {}
         (inverse,) = self.b.make(arith.DivFOp, [one, bottom], [(bottom.dims, f32)], rough)
         return self.b.op("arith.mulf", top, inverse)
 
