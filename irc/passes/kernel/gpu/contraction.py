@@ -136,6 +136,9 @@ class _DotKernel:
         if self.swapped or product_row_group(self.plan, self.space) % group:
             raise InvalidIR(f"its rows have no groups of {group} elements (row_group)",
                             op=self.plan.op)  # fmt: skip
+        if self.frame.entry("flat").value:
+            raise InvalidIR("Triton makes no flat loop of a kernel with a branch (row_group)",
+                            op=self.plan.op)  # fmt: skip
         columns = _points(self.second)
         assert isinstance(columns, int)
         return group, group // math.gcd(columns, group)

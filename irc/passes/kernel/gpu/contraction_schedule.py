@@ -81,9 +81,11 @@ def _row_group(
     described: bool,
 ) -> int:
     """The group of elements at which the rows of a tile begin alike, where rows of the result are
-    odd and there is one; 1 else. Descriptors copy rows that follow each other."""
+    odd and there is one; 1 else. Descriptors copy rows that follow each other, and what may last
+    stores odd rows while it reads."""
     products = str(getattr(preset.get("products"), "value", multiplied.products(gpu)))
-    if multiplied.stored == ROW or products == "swapped" or described:
+    flat = preset.get("flat") == A.TRUE or multiplied.lasts
+    if multiplied.stored == ROW or products == "swapped" or described or flat:
         return 1
     return product_row_group(plan, space)
 
