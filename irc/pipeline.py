@@ -246,12 +246,12 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("elide-rounding", rounds_once),
     ),
     "loop-to-kernel": (
+        Step("expand-winograd", makes_winograd),
         Step("schedule", chooses=True),
         Step("tune", tunes),
         Step("form-kernels"),
         Step("join-launches"),
         Step("overlap-launches", overlaps),
-        Step("form-convolution-kernels"),
     ),
     "kernel-to-host": (
         Step("bufferize"),

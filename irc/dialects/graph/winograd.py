@@ -67,24 +67,17 @@ def _coefficients(roots: list[Fraction]) -> tuple[Fraction, ...]:
 
 @attrs.frozen(kw_only=True)
 class WinogradFigures:
-    """Numbers by which the kernel is made, the same for every target: the verifier of the
-    operation and what plans its memory know none.
+    """Numbers by which weights are laid out and blocks are made, the same for every target.
 
-    rows: of tiles that the innermost loop holds the sums of, in registers of 512, 256 and 128
-    bits: 16 sums of 32 registers (AVX-512), 12 of 16 (AVX2), 8 of 16 or 32; six to ten were as
-    fast on Zen 4, more share sets of the cache. vectors: of channels in a panel. skew: elements by
-    which parts of a workspace are set apart, for other sets of the cache. tiles: of a block,
-    about: each block reads all weights once, and its arrays stay in the second-level cache; 16 to
-    32 were within 3 % for ResNet-50's layers on Zen 4. unroll: steps of the innermost loop that
-    are written out. line: elements of a line of the cache.
+    vectors: of channels in a panel. skew: elements by which the parts of what is handed on are set
+    apart, for other sets of the cache. tiles: of a block, about: each block reads all weights
+    once, and its arrays stay in the second-level cache; 14 to 28 were within 3 % for ResNet-50's
+    layers on a Zen 4 (32 of 64 channels took a tenth longer).
     """
 
-    rows: tuple[int, int, int] = (8, 6, 4)
     vectors: int = 2
     skew: int = 16
-    tiles: int = 24
-    unroll: int = 4
-    line: int = 16
+    tiles: int = 16
 
 
 FIGURES = WinogradFigures()
@@ -97,15 +90,10 @@ def panel_size(bits: int) -> int:
 
 @attrs.frozen(kw_only=True)
 class WinogradShape:
-    """What the kernel of a Winograd convolution depends on; its rows are tiles.
+    """What the computes of a Winograd convolution depend on.
 
-    It goes over *blocks* of tiles, and in each over *panels* of channels out. Its innermost loop
-    holds the sums of a few tiles and one panel in registers; a panel's weights lie together,
-    [channels, panel], so that it reads them in order.
-
-    `bits`: of a vector register. `panel`: channels out that the innermost loop computes.
-    `activation`: what the kernel applies, with its `scalars`. `tiles`: of a block, at least; 0:
-    the usual.
+    `bits`: of a vector register. `panel`: channels out whose weights lie together, [channels,
+    panel], so that they are read in order.
     """
 
     batch: Dim
@@ -116,11 +104,6 @@ class WinogradShape:
     bits: int
     panel: int
     padding: tuple[int, int]
-    bias: bool = False
-    other: bool = False
-    activation: str | None = None
-    scalars: tuple[float, ...] = ()
-    tiles: int = 0
 
     @property
     def lanes(self) -> int:
@@ -133,19 +116,13 @@ class WinogradShape:
         return self.panel // self.lanes
 
     @property
-    def rows(self) -> int:
-        """Tiles that the innermost loop computes."""
-        rows = FIGURES.rows[(512, 256, 128).index(self.bits)]
-        return max(rows * FIGURES.vectors // self.vectors, 1)
-
-    @property
     def panels(self) -> int:
         """Panels of channels out."""
         return -(-self.channels_out // self.panel)
 
     @property
     def image_row(self) -> int:
-        """Elements of a tile's channels in a workspace: whole vectors."""
+        """Elements between the channels of two tiles that follow each other: whole vectors."""
         return -(-self.channels // self.lanes) * self.lanes
 
     @property
@@ -168,24 +145,6 @@ class WinogradShape:
         return dim_product([self.batch, *self.tile_counts])
 
     @property
-    def block(self) -> int:
-        """Tiles of a block, a multiple of `rows`."""
-        return -(-(self.tiles or FIGURES.tiles) // self.rows) * self.rows
-
-    @property
     def blocks(self) -> Dim:
-        """Blocks of tiles."""
-        return ceildiv(self.tile_count, self.block)
-
-    def part(self, row: int) -> int:
-        """Elements from one product's part of an array to the next's."""
-        return self.block * row + FIGURES.skew
-
-    @property
-    def workspaces(self) -> tuple[tuple[Dim, int], tuple[Dim, int]]:
-        """The sizes of the arrays of its own that the kernel needs, a row of each for each block
-        that a call may begin with: the transformed image and the products' sums."""
-        return (
-            (self.blocks, PRODUCTS * self.part(self.image_row)),
-            (self.blocks, PRODUCTS * self.part(self.panel)),
-        )
+        """Blocks of tiles, about."""
+        return ceildiv(self.tile_count, FIGURES.tiles)

@@ -184,6 +184,9 @@ CPU: Mapping[str, Key] = {
         "each", flag),
     "order": Key("a compute's loops over its other axes, outermost first, par axes before the rest",
                  names),
+    "written_out": Key(
+        "those of a compute's own axes each point of which has code of its own, so that conditions "
+        "on it are decided when the kernel is formed; without it, none", names),
     "chunks": Key(
         "of a reduction: \"axis points\" for each loop that is taken in chunks of so many points, "
         "each with float sums of its own, which are added with their rounding errors", counts),

@@ -107,8 +107,8 @@ def verify_group(op: GroupOp) -> None:
         if not isinstance(member, ComputeOp | GroupOp):
             raise InvalidIR(f"holds '{member.name}', which is neither compute nor group", op=op)
         if isinstance(member, ComputeOp):
-            if member.inits:
-                raise InvalidIR("a scatter can't be a member of a group", op=member)
+            if any(o.kind == "scatter" and o.combiner != "set" for o in member.output_list):
+                raise InvalidIR("a scatter that combines can't be a member of a group", op=member)
             if op.is_once(member):
                 _verify_once(member)
                 continue

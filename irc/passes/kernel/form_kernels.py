@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from irc.analysis.loop import relies_on_checks
-from irc.dialects import func, host, kernel, loop
+from irc.dialects import func, graph, host, kernel, loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
@@ -74,6 +74,9 @@ class _ModuleFormer:
         for op in function.block.ops:
             if isinstance(op, loop.ComputeOp | loop.GroupOp):
                 self.form(op, ranges, known)
+        for op in function.block.ops:
+            if isinstance(op, graph.Undefined) and not op.results[0].has_uses:
+                op.erase()
 
     def form(
         self, op: Operation, ranges: dict[str, Range], known: dict[Any, Formed]
@@ -139,19 +142,17 @@ class _ModuleFormer:
         from irc.passes.kernel.cpu.form import form_copying_kernel, form_cpu_kernel
 
         room = 0 if flat.is_lone else read_schedule(schedule, op).scratch
-        plan = plan_for_cpu(flat, scratch=room)
-        if has_tiles(flat):
-            callee, memory = form_contraction_kernel(plan, schedule, name, ranges)
-            block.append(callee)
-            return callee, [*(v.type for v in plan.outputs[len(op.results) :]), *memory]
-        callee = form_cpu_kernel(plan, schedule, name, ranges)
+        plan = plan_for_cpu(flat, scratch=room, private=not flat.is_lone and _has_points(flat))
+        more = plan.outputs[len(op.results) :]
+        form = form_contraction_kernel if has_tiles(flat) else form_cpu_kernel
+        callee, memory = form(plan, schedule, name, ranges)
         block.append(callee)
         if plan.initialized:
             own_name = self.fresh_name(f"{name}_copying")
             copying = form_copying_kernel(flat, schedule, own_name, ranges)
             block.append(copying)
             callee.attributes["copying"] = A.SymbolRefAttr(copying.sym_name)
-        return callee, [v.type for v in plan.outputs[len(op.results) :]]
+        return callee, [*map(plan.memory_type, more), *memory]
 
     def fresh_name(self, stem: str = "k") -> str:
         """A name for a kernel that nothing in the module has."""
@@ -179,6 +180,13 @@ class _ModuleFormer:
         op.parent.insert_before(launch, op)
         op.replace_with(launch.results[: len(op.results)])
         self.launches += 1
+
+
+def _has_points(flat: Plan) -> bool:
+    """Whether a group's members are computed at one point of the shared axes after the other: no
+    vectors run along these."""
+    own = read_schedule(flat.op.attributes.get("schedule"), flat.op)
+    return not (own.has("vector_axis") and own.vector_axis)
 
 
 @contextmanager

@@ -10,12 +10,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from irc.dialects import graph, kernel
+from irc.dialects import graph
 from irc.frontend.backend import recording
 from irc.ir.core import Operation
-from irc.ir.module import ModuleOp
 from irc.ir.passes import PassContext, PassManager
-from irc.ir.verifier import verify
 from irc.options.options import from_mapping
 from irc.pipeline import pipeline_text, stages
 
@@ -96,14 +94,6 @@ def told_of(model: nn.Module, x: torch.Tensor, until: str, **options: Any) -> tu
     context = PassContext(target="llvm", explains=True)
     PassManager.parse(text[: text.index(f",{until}")]).run(module, context)
     return "\n".join(map(str, context.remarks)), module
-
-
-def check_kernel(made: Operation) -> None:
-    """A kernel stands in a valid module."""
-    assert isinstance(made, kernel.KernelFuncOp)
-    module = ModuleOp.empty()
-    module.block.append(made)
-    verify(module)
 
 
 @contextmanager

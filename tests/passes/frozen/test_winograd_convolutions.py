@@ -14,13 +14,11 @@ from irc.frontend.backend import recording
 from irc.options.options import from_mapping
 from irc.passes.frozen import winograd_convolutions
 from irc.passes.frozen.winograd_convolutions import WinogradConvolutions
-from irc.passes.kernel.convolutions.winograd_kernel import form_winograd_kernel
 from irc.pipeline import pipeline_text
 from irc.target import Target
 from tests.passes.frozen.frozen_convolutions import (
     Residual,
     check,
-    check_kernel,
     check_sizes,
     compiled,
     counted,
@@ -187,13 +185,3 @@ def test_the_matrices_compute_a_convolution() -> None:
     )
     expected = (signal.unfold(0, 3, 1) * taps).sum(1)
     torch.testing.assert_close(a @ ((g @ taps) * (b @ signal)), expected)
-
-
-@pytest.mark.parametrize("bits", [128, 256, 512])
-@pytest.mark.parametrize("panel", [8, 16, 32])
-def test_kernels_for_other_registers_are_valid(bits: int, panel: int) -> None:
-    shape = winograd.WinogradShape(
-        batch=2, height=9, width=9, channels=12, channels_out=20, padding=(1, 1), bits=bits,
-        panel=panel, bias=True, other=True, activation="relu",
-    )  # fmt: skip
-    check_kernel(form_winograd_kernel(shape, "k"))

@@ -56,5 +56,5 @@ def test_members_of_a_group_do_not_combine_into_what_others_of_it_make():
     with pytest.raises(irc.InvalidIR, match="scatters into an array of the same group"):
         flatten(op)
     op, module = top(text.replace("INIT", "%x"))
-    with pytest.raises(irc.InvalidIR, match="a kernel for a cpu has no scatter in a group"):
+    with pytest.raises(irc.InvalidIR, match="in a group, a kernel for a cpu scatters to a new"):
         plan_for_cpu(flatten(op))

@@ -57,7 +57,9 @@ class Lanes:
 class VectorScope:
     """What is known at one level of a loop nest: body values, coordinates, index expressions."""
 
-    __slots__ = ("values", "names", "dims", "splats", "known", "lanes", "level", "span")
+    __slots__ = (
+        "values", "names", "dims", "splats", "known", "lanes", "level", "span", "points",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.values: dict[Value, Content] = {}
@@ -67,6 +69,8 @@ class VectorScope:
         # Conditions that hold, or don't, in all of the vector axis's span at hand.
         self.known: dict[Value, bool] = {}
         self.span: tuple[int, int] | None = None
+        # The points at hand of axes whose points have code of their own.
+        self.points: dict[str, int] = {}
         self.lanes: Lanes | None = None
         self.level = 0
 
@@ -78,7 +82,7 @@ class VectorScope:
         new.dims = dict(self.dims)
         new.splats = dict(self.splats)
         new.known = dict(self.known)
-        new.span = self.span
+        new.span, new.points = self.span, self.points
         new.lanes = self.lanes
         new.level = level
         return new

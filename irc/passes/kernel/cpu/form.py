@@ -6,12 +6,12 @@ shared vector axis in blocks. A call computes the points [begin, end) of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from irc.dialects import arith, kernel, loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Value
+from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
@@ -27,15 +27,18 @@ from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.cpu.nest import Nest
 from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState, TransposedTile
 from irc.passes.kernel.cpu.plan import (
+    FIRST_POINT,
     Axis,
     CpuMember,
     CpuPlan,
     apply_collapses,
+    inner_groups,
     plan_for_cpu,
 )
 from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
 from irc.passes.kernel.cpu.sharing import inplace_pairs
 from irc.passes.kernel.cpu.spans import spans
+from irc.passes.kernel.cpu.stages import InnerPoints, Stage, TiledStage, leaves_of, run_stages
 from irc.passes.kernel.cpu.vectors import Phase, phases, vectors_of
 from irc.passes.kernel.plan.plan import Plan
 from irc.passes.kernel.schedule import cost_of
@@ -43,10 +46,12 @@ from irc.passes.kernel.schedule import cost_of
 
 def form_cpu_kernel(
     plan: CpuPlan, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
-) -> kernel.KernelFuncOp:
-    """The kernel of a plan. Raises InvalidIR for a schedule that does not fit it."""
+) -> tuple[kernel.KernelFuncOp, list[TensorType]]:
+    """The kernel of a plan, and the types of memory that its contractions have. Raises InvalidIR
+    for a schedule that does not fit it."""
     inplace = inplace_pairs(plan)
-    return _CpuKernel(plan, read_schedule(schedule, plan.op), name, ranges).form(inplace)
+    former = _CpuKernel(plan, read_schedule(schedule, plan.op), name, ranges)
+    return former.form(inplace), former.workspaces
 
 
 def form_copying_kernel(
@@ -60,7 +65,7 @@ def form_copying_kernel(
 def kernel_symbols(plan: CpuPlan) -> list[str]:
     """The function's symbols that the kernel of a plan needs, sorted."""
     names: set[str] = set()
-    bound: set[str] = set()
+    bound: set[str] = {FIRST_POINT}
     for axis in plan.axes():
         bound.add(axis.name)
         names |= free_symbols(axis.extent)
@@ -112,13 +117,34 @@ class _CpuKernel:
         self.plan, self.schedule, self.ranges = plan, schedule, ranges
         self.member_schedules = collapse_plan(plan, schedule)
         self.symbols = kernel_symbols(plan)
-        self.func = kernel_function(plan, name, self.symbols)
+        self._contractions()
+        self.workspaces = [type_ for stage in self.tiled.values() for type_ in stage.workspaces]
+        self.func = kernel_function(plan, name, self.symbols, self.workspaces)
         self.emitter = Emitter(self.func.block)
         self.emitter.location = plan.op.location
         self.state = KernelState(self.emitter)
         self.state.positive = lambda d: known_positive(d, ranges)
         self.scope = VectorScope()
         self._bind_arguments()
+
+    def _contractions(self) -> None:
+        """The members that are contractions in tiles."""
+        plan = self.plan
+        grid = dim_product([axis.extent for axis in plan.shared])
+        self.tiled: dict[CpuMember, TiledStage] = {}
+        schedules = self.member_schedules[len(plan.once) :]
+        for member, schedule in zip(plan.members, schedules, strict=True):
+            if not schedule.has("tile_rows"):
+                continue
+            if self.schedule.vector_axis:
+                raise InvalidIR("a contraction in tiles shares no axis of vectors", op=plan.op)
+            self.tiled[member] = TiledStage(plan, member, schedule, self._bound(member), grid)
+
+    def _bound(self, member: CpuMember) -> list[Axis]:
+        """The axes whose points a member is computed at."""
+        groups = inner_groups(member.compute, self.plan.op)
+        names = {axis.name for group in groups for axis in group.axis_list}
+        return [*self.plan.shared, *(axis for axis in member.own if axis.name in names)]
 
     def _bind_arguments(self) -> None:
         plan, arguments = self.plan, self.func.block.arguments
@@ -127,13 +153,16 @@ class _CpuKernel:
             self.state.pointers[value] = argument
         for value in arrays[: len(plan.inputs)]:
             self.state.pointers[value].name_hint = value.name_hint
-        scalars = arguments[len(arrays) :]
+        self.memory = arguments[len(arrays) : len(arrays) + len(self.workspaces)]
+        scalars = arguments[len(arrays) + len(self.workspaces) :]
         for name, argument in zip(self.symbols, scalars, strict=False):
             argument.name_hint = name
             self.scope.names[name] = argument
             self.state.level_of[name] = ENTRY
         self.begin, self.end = scalars[-2], scalars[-1]
         self.begin.name_hint, self.end.name_hint = "begin", "end"
+        self.scope.names[FIRST_POINT] = self.begin
+        self.state.level_of[FIRST_POINT] = ENTRY
         self.state.written = set(plan.outputs)
 
     # -- the outer space
@@ -148,6 +177,8 @@ class _CpuKernel:
         self._scratch()
         for nest in (*self.once, *self.nests):
             nest.body.enter(ENTRY, scope)
+        for stage in self.tiled.values():
+            stage.enter(ENTRY, scope, self.begin)
         if self.once:
             emitter.when(emitter.compare("slt", self.begin, self.end), self._compute_once)
         if self.shared_axis is not None and not self.outer:
@@ -158,6 +189,8 @@ class _CpuKernel:
         emitter.effect(kernel.KernelReturnOp, ())
         emitter.finish()
         self._attributes(inplace)
+        for stage in self.tiled.values():
+            stage.forget()
         return self.func
 
     def _outer_axes(self) -> None:
@@ -223,11 +256,33 @@ class _CpuKernel:
         plan, schedules = self.plan, self.member_schedules
         outside, count = self.state.before_points(), len(plan.once)
         self.once = [self._nest(outside, *p) for p in zip(plan.once, schedules, strict=False)]
-        rest = zip(plan.members, schedules[count:], strict=True)
-        self.nests = [self._nest(self.state, *pair) for pair in rest]
+        self.stages: list[Stage] = []
+        memory = iter(self.memory)
+        inside: dict[Operation, InnerPoints] = {}
+        for member, schedule in zip(plan.members, schedules[count:], strict=True):
+            place, bound = self.stages, list[Axis]()
+            for group in inner_groups(member.compute, plan.op):
+                if group not in inside:
+                    names = {a.name for a in group.axis_list} - {axis.name for axis in bound}
+                    inside[group] = InnerPoints([a for a in member.own if a.name in names])
+                    place.append(inside[group])
+                bound += inside[group].axes
+                place = inside[group].stages
+            stage = self.tiled.get(member)
+            if stage is None:
+                place.append(self._nest(self.state, member, schedule, bound))
+                continue
+            stage.bind(self.state, [next(memory) for _ in stage.workspaces], self.scope)
+            place.append(stage)
+        self.nests = [stage for stage in leaves_of(self.stages) if isinstance(stage, Nest)]
 
-    def _nest(self, state: KernelState, member: CpuMember, schedule: CpuSchedule) -> Nest:
-        loops = ordered_loops(member, schedule)
+    def _nest(
+        self, state: KernelState, member: CpuMember, schedule: CpuSchedule,
+        bound: Sequence[Axis] = (),
+    ) -> Nest:  # fmt: skip
+        for axis in bound:
+            state.level_of[axis.name], state.extents[axis.name] = OUTER, axis.extent
+        loops = ordered_loops(member, schedule, {axis.name for axis in bound})
         if state.tile is not None:
             loops.insert(0, state.tile.axis)
         vectors = None
@@ -362,9 +417,7 @@ class _CpuKernel:
         if self.state.tile is not None:
             self._enter_tile(scope)
         if self.shared_axis is None:
-            for nest in self.nests:
-                nest.body.enter(OUTER, scope)
-                nest.run(scope)
+            run_stages(self.state, self.stages, scope)
             return []
         for nest in self.nests:
             nest.body.enter(OUTER, scope)
@@ -386,7 +439,8 @@ class _CpuKernel:
         entries["grid"] = A.DimAttr(self.grid)
         entries["work"] = A.DimAttr(self._work())
         first = len(plan.inputs)
-        entries["outputs"] = A.DenseIntsAttr(range(first, first + len(plan.outputs)))
+        last = first + len(plan.outputs) + len(self.workspaces)
+        entries["outputs"] = A.DenseIntsAttr(range(first, last))
         if inplace:
             entries["inplace"] = A.DenseIntsAttr(inplace)
         if plan.initialized:
@@ -405,9 +459,12 @@ class _CpuKernel:
         return total
 
 
-def ordered_loops(member: CpuMember, schedule: CpuSchedule) -> list[Axis]:
-    """A member's own axes in the order of its loops. Raises InvalidIR for a wrong order."""
-    named = {a.name: a for a in member.own}
+def ordered_loops(
+    member: CpuMember, schedule: CpuSchedule, bound: Collection[str] = ()
+) -> list[Axis]:
+    """A member's own axes in the order of its loops, less those that are bound around it. Raises
+    InvalidIR for a wrong order."""
+    named = {a.name: a for a in member.own if a.name not in bound}
     order = [n for n in schedule.order if n in named]
     if set(order) != set(named):
         raise InvalidIR(

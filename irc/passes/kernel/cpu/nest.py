@@ -284,6 +284,8 @@ class Nest:
         """The loops of some phases of loop number `depth`, one after the other."""
         axis = self.loops[depth]
         carried = state.values if state is not None else []
+        if self.schedule.has("written_out") and axis.name in self.schedule.written_out:
+            return self._write_out(depth, scope, state)
         for phase in covering:
 
             def body(position: Scalar, values: list[Value], phase: Phase = phase) -> list[Value]:
@@ -296,6 +298,20 @@ class Nest:
                 return self._below(depth, inner, state and state.carrying(values))
 
             carried = self.emitter.for_loop(phase.lower, phase.upper, phase.step, carried, body)
+        return carried
+
+    def _write_out(self, depth: int, scope: VectorScope, state: _Carried | None) -> list[Value]:
+        """All points of loop number `depth`, each with code of its own, for which conditions on
+        the axis are known."""
+        axis, carried = self.loops[depth], state.values if state is not None else []
+        if not isinstance(axis.extent, int) or self._vectors_of(depth) is not None:
+            raise InvalidIR(f"the points of {axis.name} can't be written out: nobody knows how "
+                            "many, or vectors run along it", op=self.member.compute)  # fmt: skip
+        for point in range(axis.extent):
+            inner = scope.child(self.placed.base + 1 + depth)
+            inner.names[axis.name], inner.points = point, {**scope.points, axis.name: point}
+            self.body.enter(inner.level, inner)
+            carried = self._below(depth, inner, state and state.carrying(carried))
         return carried
 
     def _below(self, depth: int, scope: VectorScope, state: _Carried | None) -> list[Value]:

@@ -39,10 +39,16 @@ from irc.passes.kernel.cpu.schedule import Pairs
 from irc.passes.kernel.plan.plan import Plan
 from irc.passes.kernel.plan.updates import (
     copy_of,
+    is_undefined,
     may_be_one_memory,
     scatters_of,
     writes_apart,
 )
+
+SET_APART = 16
+"""Private parts have multiples of so many elements, so that vectors begin where lines do."""
+FIRST_POINT = "_first_point"
+"""The symbol that stands for a call's first point of the parallel space."""
 
 
 @attrs.define(eq=False)
@@ -57,10 +63,11 @@ class Axis:
 @attrs.define(eq=False)
 class Storage:
     """Where an array lives: `argument` (memory of the kernel's caller), `scratch` (one point's
-    part of a local, on the stack), `register` (a scalar per point) or `table` (what is computed
-    once, whole on the stack).
+    part of a local, on the stack), `private` (one point's part of a local, in memory of the
+    kernel's own, where a call has that of its first point), `register` (a scalar per point) or
+    `table` (what is computed once, whole on the stack).
 
-    `strides`: of the dimensions from `skip` on, in elements.
+    `strides`: of the dimensions from `skip` on, in elements. `count`: the elements of a part.
     """
 
     kind: str
@@ -68,6 +75,11 @@ class Storage:
     strides: tuple[Dim, ...]
     skip: int = 0
     count: int = 0
+
+    def offset(self, index: Sequence[Dim]) -> Dim:
+        """Where the element at an index lies."""
+        begin = symbol(FIRST_POINT) * self.count if self.kind == "private" else 0
+        return linear(index[self.skip :], self.strides) + begin
 
     @property
     def element(self) -> Type:
@@ -138,6 +150,15 @@ class CpuPlan:
     updates: list[tuple[Value, Value]] = attrs.field(factory=list)
     once: list[CpuMember] = attrs.field(factory=list)
 
+    def memory_type(self, output: Value) -> TensorType:
+        """The type of an output's memory: its own, or a part for each point of the shared axes."""
+        place, type_ = self.storage.get(output), output.type
+        assert isinstance(type_, TensorType)
+        if place is None or place.kind != "private":
+            return type_
+        sizes = (dim_product([axis.extent for axis in self.shared]), place.count)
+        return TensorType(sizes, type_.element, contiguous_strides(sizes), type_.device)
+
     @property
     def scratch_bytes(self) -> int:
         """Bytes of scratch for one point of the shared axes."""
@@ -168,21 +189,22 @@ class CpuPlan:
 
 
 def plan_for_cpu(
-    flat: Plan, copying: bool = False, scratch: int = SCRATCH_BYTES
+    flat: Plan, copying: bool = False, scratch: int = SCRATCH_BYTES, private: bool = False
 ) -> CpuPlan:
     """The plan of a kernel for a cpu. Raises InvalidIR.
 
     copying: arrays that a scatter starts from are copied first; else the outputs hold them already.
-    scratch: bytes that what members hand on takes on the stack.
+    scratch: bytes that what members hand on takes on the stack. private: where that is more, a call
+    has memory of its own for one point; else the program has an array of all points.
     """
-    return _Placer(flat, copying, scratch).run()
+    return _Placer(flat, copying, scratch, private).run()
 
 
 class _Placer:
     """Gives the arrays of a plan storage and its accesses expressions."""
 
-    def __init__(self, flat: Plan, copying: bool, scratch: int) -> None:
-        self.flat, self.scratch = flat, scratch
+    def __init__(self, flat: Plan, copying: bool, scratch: int, private: bool) -> None:
+        self.flat, self.scratch, self.private = flat, scratch, private
         op, axes = flat.op, flat.axes
         self.computes = [member.compute for member in flat.members]
         self.plan = CpuPlan(op, [], [], list(flat.inputs), [], {}, {})
@@ -194,8 +216,8 @@ class _Placer:
             free = independent_axes(op, not copying)
             axes = [a for a in op.axis_list if a.name in free]
             self._start_scatters(op, copying, free)
-        elif flat.initialized:
-            raise InvalidIR("a kernel for a cpu has no scatter in a group", op=op)
+        else:
+            self._check_scatters()
         self.plan.shared = [_axis(a) for a in axes]
         self.renamed = 0
 
@@ -207,11 +229,22 @@ class _Placer:
         self.plan.members += [self._member(compute) for compute in self.computes]
         return self.plan
 
+    def _check_scatters(self) -> None:
+        """Raise InvalidIR for scatters of a group's members whose points have an order, or that
+        combine with what is there."""
+        for compute in self.computes:
+            for number, init in scatters_of(compute):
+                if not (is_undefined(init) and writes_apart(compute, number)):
+                    raise InvalidIR("in a group, a kernel for a cpu scatters to a new array, each "
+                                    "point to an element of its own", op=compute)  # fmt: skip
+
     def _start_scatters(self, op: loop.ComputeOp, copying: bool, free: set[str]) -> None:
         """Copies of what a lone compute's scatters start from, or that their results hold it."""
         copies = []
         for number, init in scatters_of(op):
             (result,) = op.results_of(number)
+            if is_undefined(init):
+                continue
             if copying:
                 copy = copy_of(op, number, init, free)
                 self.plan.storage[copy.results[0]] = self.plan.storage[result]
@@ -252,10 +285,12 @@ class _Placer:
             for result in compute.results:
                 if result in plan.storage:
                     continue
-                plan.storage[result] = place = local_storage(result, shared, room)
+                inside = inner_groups(compute, plan.op)
+                skip = len(inside[-1].axis_list) if inside else shared
+                plan.storage[result] = place = local_storage(result, skip, room, self.private)
                 if place.kind == "scratch":
                     room -= place.count * element_bytes(place.element)
-                elif place.kind == "argument":
+                elif place.kind in ("argument", "private"):
                     plan.outputs.append(result)
 
     def _member(self, op: loop.ComputeOp) -> CpuMember:
@@ -290,7 +325,7 @@ class _Placer:
     def _read(self, op: loop.ReadOp) -> Access:
         place = self.plan.storage[self.flat.alias.get(op.source, op.source)]
         dims, positions = self._rename(op.indices, op.positions)
-        return Access(linear(dims[place.skip :], place.strides), place, positions)
+        return Access(place.offset(dims), place, positions)
 
     def _stores(self, member: CpuMember) -> None:
         op, plan = member.compute, self.plan
@@ -309,7 +344,7 @@ class _Placer:
                 for other in plan.results.get(result, ())[1:]:
                     targets.append(Storage("argument", other, strides_of(other.type)))
                 member.stores[result] = [
-                    Access(linear(dims[t.skip :], t.strides), t, positions, True) for t in targets
+                    Access(t.offset(dims), t, positions, True) for t in targets
                 ]
             if output.combiner in ("argmin", "argmax"):
                 extents = [a.extent for a in red]
@@ -364,10 +399,22 @@ def linear(dims: Sequence[Dim], strides: Sequence[Dim]) -> Dim:
     return dim_sum([d * s for d, s in zip(dims, strides, strict=True)])
 
 
-def local_storage(value: Value, shared: int, room: int) -> Storage:
+def inner_groups(compute: Operation, top: Operation) -> list[loop.GroupOp]:
+    """The groups with a schedule inside `top` that a member is in, outermost first: their members
+    are computed at one point of theirs after the other."""
+    groups: list[loop.GroupOp] = []
+    around = compute.parent_op
+    while around is not None and around is not top:
+        if isinstance(around, loop.GroupOp) and around.schedule is not None:
+            groups.insert(0, around)
+        around = around.parent_op
+    return groups
+
+
+def local_storage(value: Value, shared: int, room: int, private: bool = False) -> Storage:
     """Where a value local to one point of `shared` axes lives: a register where it is a scalar
     there, scratch where it is static and fits into `room` bytes, else a temporary array of the
-    caller's."""
+    caller's, of all points or `private` ones."""
     type_ = value.type
     assert isinstance(type_, TensorType)
     sizes = type_.shape[shared:]
@@ -376,6 +423,10 @@ def local_storage(value: Value, shared: int, room: int) -> Storage:
     count = dim_product(sizes)
     if isinstance(count, int) and count * element_bytes(type_.element) <= room:
         return Storage("scratch", value, contiguous_strides(sizes), shared, count)
+    strides = strides_of(type_)[shared:]
+    reach = dim_sum([(n - 1) * step for n, step in zip(sizes, strides, strict=True)])
+    if private and isinstance(count, int) and isinstance(reach, int):
+        return Storage("private", value, strides, shared, -(-(reach + 1) // SET_APART) * SET_APART)
     return Storage("argument", value, strides_of(type_))
 
 

@@ -34,6 +34,7 @@ class CpuSchedule:
     tile_block: int
     unroll: bool
     order: list[str]
+    written_out: list[str]
     chunks: dict[str, int]
     streams: bool
     partial: list[str]

@@ -60,7 +60,9 @@ def decide(op: Operation, axis: str, scope: VectorScope) -> bool | Value | None:
     """What an operation on conditions is known to give in the scope's span: a bool, or the
     operand that it equals; None if nothing is known."""
     if isinstance(op, arith.CmpIOp):
-        return _compared(border(op, axis), scope.span)
+        known_spans = [(axis, scope.span), *((n, (k, k + 1)) for n, k in scope.points.items())]
+        results = (_compared(border(op, name), span) for name, span in known_spans)
+        return next((result for result in results if result is not None), None)
     known = scope.known
     if isinstance(op, arith.SelectOp):
         chosen = known.get(op.condition)

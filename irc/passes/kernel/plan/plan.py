@@ -13,7 +13,7 @@ import attrs
 from irc.dialects import loop
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.passes.kernel.plan.updates import scatters_of
+from irc.passes.kernel.plan.updates import is_undefined, scatters_of
 
 
 @attrs.define(eq=False)
@@ -79,6 +79,7 @@ def flatten(op: Operation) -> Plan:
         (init, results[result])
         for compute in computes
         for number, init in scatters_of(compute)
+        if not is_undefined(init)
         for result in compute.results_of(number)
         if result in results
     ]
@@ -112,7 +113,8 @@ def _inputs(
         for init in compute.inits:
             if alias.get(init, init) in results:
                 raise InvalidIR("scatters into an array of the same group", op=op)
-            inputs.setdefault(init)
+            if not is_undefined(init):
+                inputs.setdefault(init)
         for read in compute.reads:
             if alias.get(read.source, read.source) not in results:
                 inputs.setdefault(read.source)

@@ -7,14 +7,33 @@ gets memory of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
-from irc.dialects import loop
+from irc.dialects import graph, loop
 from irc.ir import attributes as A
 from irc.ir.core import Region, Value
-from irc.ir.symbols import Dim, Symbol, coefficient, free_symbols, substitute, symbol
+from irc.ir.symbols import (
+    Dim,
+    Expr,
+    Mod,
+    Symbol,
+    coefficient,
+    dim_sum,
+    free_symbols,
+    provable_le,
+    simplify,
+    substitute,
+    symbol,
+    terms_of,
+)
 from irc.ir.types import TensorType
 from irc.passes.common.bodies import placeholders_of
+
+
+def is_undefined(init: Value) -> bool:
+    """Whether nobody says what an array holds that a scatter starts from: nothing is copied, and
+    what isn't scattered to is anything."""
+    return isinstance(init.defining_op, graph.Undefined)
 
 
 def scatters_of(op: loop.ComputeOp) -> list[tuple[int, Value]]:
@@ -45,12 +64,64 @@ def _reads_only_what_it_writes(op: loop.ComputeOp, number: int, init: Value) -> 
 
 def writes_apart(op: loop.ComputeOp, number: int) -> bool:
     """Whether every point of a compute scatters to an element of its own: for each axis some index
-    steps along it and along no other, and none is read from memory."""
+    steps along it and along no other, or the indices tell the axes; none is read from memory."""
     indices = op.output_list[number].index_dims
     if placeholders_of(*indices):
         return False
     axes = {a.name for a in op.axis_list if a.extent != 1}
-    return all(any(_steps_along(d, name, axes) for d in indices) for name in axes)
+    if all(any(_steps_along(d, name, axes) for d in indices) for name in axes):
+        return True
+    return tell_axes(indices, {a.name: a.extent for a in op.axis_list})
+
+
+def tell_axes(indices: Iterable[Dim], extents: Mapping[str, Dim]) -> bool:
+    """Whether no two points of axes have the same indices: from what is known, more is found until
+    nothing new is. Of 4*i + j with j < 4, both i and j; of a mod m and a floordiv m, a."""
+    units: dict[str, Dim] = {name: 0 for name, extent in extents.items() if extent == 1}
+    names = extents.keys() - units.keys()
+    without = [substitute(d, units) for d in indices]
+    known = {*without, *(simplify(d, {}, extents) for d in without)}
+    count = -1
+    while count != len(known):
+        count = len(known)
+        for expression in list(known):
+            known.update(_parts_of(expression, known, extents))
+    return names <= {d.name for d in known if isinstance(d, Symbol)}
+
+
+def _parts_of(expression: Dim, known: Collection[Dim], extents: Mapping[str, Dim]) -> list[Dim]:
+    """What an expression that is known tells, beside others that are."""
+    if isinstance(expression, Mod):
+        divided, divisor = expression.arguments
+        return _divided(divided, divisor, known, extents)
+    terms = [(monomial, scale) for monomial, scale in terms_of(expression)[0]]
+    parts: list[Dim] = []
+    for _, step in terms:
+        outer = dim_sum([m * (s // step) for m, s in terms if s % step == 0])
+        inner = dim_sum([m * s for m, s in terms if s % step])
+        if step > 0 and _is_below(inner, step, extents):
+            parts += [outer, inner]
+    return [part for part in parts if isinstance(part, Expr)]
+
+
+def _divided(
+    divided: Dim, divisor: Dim, known: Collection[Dim], extents: Mapping[str, Dim]
+) -> list[Dim]:
+    """What is told by a remainder that is known, and by the quotient, alone or in a sum."""
+    whole = divided // divisor
+    if isinstance(simplify(whole, {}, extents), int):
+        return [divided] if isinstance(divided, Expr) else []
+    parts: list[Dim] = []
+    for other in known:
+        # other = k * whole + rest tells k * divided + rest * divisor
+        scale = next((s for m, s in terms_of(other)[0] if m == whole), 0)
+        if scale:
+            parts.append((other - whole * scale) * divisor + divided * scale)
+    return [d for d in parts if isinstance(d, Expr)]
+
+
+def _is_below(d: Dim, limit: int, extents: Mapping[str, Dim]) -> bool:
+    return provable_le(0, d, extents=extents) and provable_le(d + 1, limit, extents=extents)
 
 
 def _points(op: loop.ComputeOp, indices: Iterable[Dim]) -> tuple[Dim, ...]:

@@ -29,7 +29,7 @@ from irc.ir.types import (
 )
 from irc.passes.common.bodies import Body, axes_of, make_axes, make_compute
 
-# Calls of libraries, and kernels of ours that `form-convolution-kernels` makes.
+# Calls of libraries, and convolutions that `expand-winograd` makes computes of.
 LIBRARY = (
     graph.CallAten, graph.Pack, graph.PackedConv, graph.PackedLinear, graph.WinogradConv,
 )  # fmt: skip
@@ -39,6 +39,12 @@ def in_memory(op: graph.Constant) -> bool:
     """Whether a constant stays: it has several elements, or something else than computes reads it,
     and wants it in memory."""
     return not is_splat(op) or any(isinstance(user, LIBRARY) for user in op.tensor.users)
+
+
+def starts_scatters(op: graph.Undefined) -> bool:
+    """Whether scatters alone start from an array, into which they write all that is read."""
+    users = list(op.results[0].users)
+    return bool(users) and all(isinstance(user, loop.ComputeOp) for user in users)
 
 
 def is_splat(op: graph.Constant) -> bool:
@@ -67,6 +73,7 @@ TO_LOOP = Conversion(
         ),
         where={
             graph.Constant: in_memory,
+            graph.Undefined: starts_scatters,
             graph.FromScalar: lambda op: symbolic_value(op._operands[0]) is None,
         },
     ),

@@ -24,7 +24,7 @@ from irc.passes.kernel.cpu.plan import Axis
 from irc.passes.kernel.cpu.schedule import CpuSchedule
 
 if TYPE_CHECKING:
-    from irc.passes.kernel.cpu.contraction.kernel import _ContractionKernel
+    from irc.passes.kernel.cpu.contraction.products import ProductWriter
     from irc.passes.kernel.cpu.contraction.runs import AxisRun
     from irc.passes.kernel.cpu.contraction.tile import SumTile
 
@@ -85,7 +85,7 @@ def check_ahead(tiling: Tiling) -> None:
                         op=tiling.products.member.compute)  # fmt: skip
 
 
-def panel_place(owner: _ContractionKernel, scope: VectorScope, columns: Stretch, column: Scalar,
+def panel_place(owner: ProductWriter, scope: VectorScope, columns: Stretch, column: Scalar,
                 depth: Stretch, after: int = 0) -> Scalar:
     """Where the memory of the panel from `column` on begins, or that of the one `after` it."""
     emitter, tiling = owner.emitter, owner.tiling
@@ -103,7 +103,7 @@ def panel_place(owner: _ContractionKernel, scope: VectorScope, columns: Stretch,
 
 
 def pack_panel(
-    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, column: Scalar, depth: Stretch
+    owner: ProductWriter, scope: VectorScope, columns: Stretch, column: Scalar, depth: Stretch
 ) -> None:
     """Pack the panel from `column` on by itself, before it is multiplied."""
     emitter = owner.emitter

@@ -47,8 +47,10 @@ TILES = frozenset((
 
 
 def has_tiles(flat: Plan) -> bool:
-    """Whether a plan's schedule asks for tiles."""
+    """Whether a plan's schedule asks for tiles, of which its points are made."""
     schedule = flat.members[0].compute.schedule
+    if any(axis.kind == "par" for axis in flat.members[0].own):
+        return False
     return schedule is not None and any(key in TILES for key, _ in schedule.entries.items)
 
 

@@ -36,7 +36,7 @@ def _fetch_panel(tile: SumTile, column: Scalar, number: Scalar) -> Fetch:
     pointer, type_, step = tile.right_array()
     line = LINE_BITS // type_.width  # type: ignore[attr-defined]
     each = -(-tiling.panel * tiling.group // (line * tile.whole_tiles))
-    begin = tile.right_place(emitter.plus(column, tiling.panel))
+    begin = _next_panel(tile, column)
     begin = emitter.plus(begin, emitter.times(number, each * line))
 
     def fetch(place: Scalar) -> None:
@@ -46,6 +46,18 @@ def _fetch_panel(tile: SumTile, column: Scalar, number: Scalar) -> Fetch:
             emitter.effect(kernel.PrefetchOp, (pointer, there))
 
     return fetch
+
+
+def _next_panel(tile: SumTile, column: Scalar) -> Scalar:
+    """Where the panel begins that is multiplied next: the next columns, or where there are no
+    more, those of the next point."""
+    axis, columns = tile.owner.next_point, tile.tiling.columns.extent
+    if axis is None or not isinstance(columns, int) or columns > tile.tiling.panel:
+        return tile.right_place(tile.emitter.plus(column, tile.tiling.panel))
+    scope = tile.scope.child(OUTER)
+    scope.dims = {}
+    scope.names[axis.name] = tile.emitter.plus(scope.names[axis.name], 1)
+    return tile.right_place(column, scope)
 
 
 def _fetch_source(tile: SumTile, column: Scalar, number: Scalar) -> Fetch | None:

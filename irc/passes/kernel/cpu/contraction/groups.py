@@ -26,14 +26,14 @@ from irc.passes.kernel.cpu.place import OUTER
 from irc.passes.kernel.cpu.plan import Axis
 
 if TYPE_CHECKING:
-    from irc.passes.kernel.cpu.contraction.kernel import _ContractionKernel
+    from irc.passes.kernel.cpu.contraction.products import ProductWriter
 
 SQUARE = 8
 """Columns, and groups of terms, that are exchanged in registers when they are packed."""
 
 
 def pack_groups(
-    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch
+    owner: ProductWriter, scope: VectorScope, columns: Stretch, depth: Stretch
 ) -> None:
     """Evaluate the factor with the columns over a block, into panels of groups."""
     tiling, own = owner.tiling, owner.schedule
@@ -76,7 +76,7 @@ class _Source:
     """The factor with the columns as it lies, and where it goes."""
 
     def __init__(
-        self, owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch
+        self, owner: ProductWriter, scope: VectorScope, columns: Stretch, depth: Stretch
     ) -> None:
         access = owner.tiling.right.access
         assert access is not None and access.storage is not None
@@ -109,7 +109,7 @@ class _Source:
 
 
 def _pack_squares(
-    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch,
+    owner: ProductWriter, scope: VectorScope, columns: Stretch, depth: Stretch,
     some: Stretch, terms: Stretch,
 ) -> None:  # fmt: skip
     """Some columns of a block, and some of its terms, which lie side by side."""
@@ -146,7 +146,7 @@ def _pack_squares(
 
 
 def _pack_lines(
-    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch,
+    owner: ProductWriter, scope: VectorScope, columns: Stretch, depth: Stretch,
     some: Stretch, terms: Stretch,
 ) -> None:  # fmt: skip
     """Some columns of a block, which lie side by side, and some of its terms."""

@@ -33,7 +33,7 @@ from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.plan import Axis
 
 if TYPE_CHECKING:
-    from irc.passes.kernel.cpu.contraction.kernel import _ContractionKernel
+    from irc.passes.kernel.cpu.contraction.products import ProductWriter
     from irc.passes.kernel.cpu.contraction.tile import SumTile
 
 _PANEL = "_panel"
@@ -113,7 +113,7 @@ def whole_tiles(tiling: Tiling) -> int:
 
 
 def pack_tiles(
-    owner: _ContractionKernel, scope: VectorScope, rows: Stretch, depth: Stretch
+    owner: ProductWriter, scope: VectorScope, rows: Stretch, depth: Stretch
 ) -> None:
     """Evaluate the factor with the rows over a block, as registers hold it."""
     tiling, emitter = owner.tiling, owner.emitter

@@ -27,14 +27,14 @@ from irc.passes.kernel.cpu.schedule import CpuSchedule
 from irc.passes.kernel.cpu.vectors import Phase, Vectors, phases
 
 if TYPE_CHECKING:
-    from irc.passes.kernel.cpu.contraction.kernel import _ContractionKernel
+    from irc.passes.kernel.cpu.contraction.products import ProductWriter
 
 LEFT, RIGHT = "left", "right"
 _BEGIN, _END = "_begin", "_end"
 
 
 def pack_right(
-    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch,
+    owner: ProductWriter, scope: VectorScope, columns: Stretch, depth: Stretch,
     some: Stretch | None = None, terms: Stretch | None = None,
 ) -> None:  # fmt: skip
     """Evaluate the factor with the columns over a block, or some columns and terms of it."""
@@ -59,7 +59,7 @@ def pack_right(
 
 
 def pack_left(
-    owner: _ContractionKernel, scope: VectorScope, rows: Stretch, depth: Stretch
+    owner: ProductWriter, scope: VectorScope, rows: Stretch, depth: Stretch
 ) -> None:
     """Evaluate the factor with the rows over a block."""
     tiling, emitter, width = owner.tiling, owner.emitter, owner.left_row
@@ -70,7 +70,7 @@ def pack_left(
 
 
 def pack_rows(
-    owner: _ContractionKernel, scope: VectorScope, rows: Stretch, depth: Stretch, before: Scalar,
+    owner: ProductWriter, scope: VectorScope, rows: Stretch, depth: Stretch, before: Scalar,
     target: Dim,
 ) -> None:  # fmt: skip
     """Evaluate the factor with the rows over a block, into memory of which `before` elements are
@@ -94,7 +94,7 @@ class _PackedFactor:
     """A map over two axes, vectors of which run along `inner`, that writes at `target`."""
 
     def __init__(
-        self, owner: _ContractionKernel, name: str, factor: TiledFactor, outer: AxisRun,
+        self, owner: ProductWriter, name: str, factor: TiledFactor, outer: AxisRun,
         inner: AxisRun, target: Dim,
     ) -> None:  # fmt: skip
         self.owner, self.emitter = owner, owner.emitter

@@ -26,14 +26,14 @@ from irc.passes.kernel.cpu.place import OUTER, SHARED
 from irc.passes.kernel.cpu.plan import lane_stride
 
 if TYPE_CHECKING:
-    from irc.passes.kernel.cpu.contraction.kernel import _ContractionKernel
+    from irc.passes.kernel.cpu.contraction.products import ProductWriter
 
 Masks = Sequence[Value | None]
 
 class TileWriter:
     """Writes the tiles of a kernel."""
 
-    def __init__(self, owner: _ContractionKernel) -> None:
+    def __init__(self, owner: ProductWriter) -> None:
         self.owner, self.tiling, self.schedule = owner, owner.tiling, owner.schedule
         self.emitter, self.state = owner.emitter, owner.state
         products = self.tiling.products
@@ -393,8 +393,9 @@ class SumTile:
         pointer = self.tiles.state.pointers[access.storage.value]
         return pointer, access.storage.element, self.emitter.scalar(step, self.scope)
 
-    def right_place(self, column: Scalar) -> Scalar:
-        """Where a column begins in the factor with the columns, at place 0 of the depth."""
+    def right_place(self, column: Scalar, at: VectorScope | None = None) -> Scalar:
+        """Where a column begins in the factor with the columns, at place 0 of the depth. at: the
+        point, if it isn't the tile's."""
         emitter, tiling, names = self.emitter, self.tiling, self.scope.names
         if tiling.schedule.pack_ahead:
             begin = panel_place(self.owner, self.scope, self.columns, column, self.depth)
@@ -406,7 +407,7 @@ class SumTile:
             return emitter.minus(emitter.plus(names[RIGHT], first), before)
         access = tiling.right.access
         assert access is not None
-        scope = self.scope.child(OUTER)
+        scope = (at or self.scope).child(OUTER)
         scope.names[tiling.columns.name] = column
         return emitter.scalar(substitute(access.expression, {tiling.depth.name: 0}), scope)
 

@@ -1,1 +1,0 @@
-"""Kernels of convolutions that irc computes itself."""
