@@ -31,8 +31,8 @@ from irc.target import Target
 
 #: At most so many multiplications are timed on a CPU; of larger products fewer rows.
 CPU_MULTIPLICATIONS = 2_000_000_000
-ROUNDS = 13
-"""Rounds of which the median counts, and one before them."""
+ROUNDS = {"cpu": 6, "cuda": 13}
+"""Rounds of which the median counts, and one before them; a GPU's are short."""
 CALLS = 4
 """Calls of a GPU's in a sample, so that what begins and ends one counts little."""
 
@@ -120,15 +120,17 @@ def speedup(product: Any, device: str) -> float:
         torch.matmul(a, b)
 
     with torch.no_grad():
-        return ratio(plain, padded, on_gpu if device == "cuda" else on_cpu)
+        return ratio(plain, padded, on_gpu if device == "cuda" else on_cpu, ROUNDS[device])
 
 
-def ratio(first: Callable[[], None], second: Callable[[], None], sample: Sample) -> float:
+def ratio(
+    first: Callable[[], None], second: Callable[[], None], sample: Sample, rounds: int
+) -> float:
     """How many times as long the first takes as the second: the median over rounds, in each of
     which one is sampled right after the other, and the other one first in the next. The first round
     is for what is done once."""
     ratios = []
-    for number in range(ROUNDS + 1):
+    for number in range(rounds + 1):
         turned = number % 2
         times = sample((second, first) if turned else (first, second))
         ratios.append(times[turned] / times[1 - turned])

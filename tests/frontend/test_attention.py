@@ -324,6 +324,25 @@ def test_remarks(capsys):
     assert "its probabilities are read elsewhere, too" in capsys.readouterr().err
 
 
+def says_nothing(q, k, v):
+    added = torch.zeros(L, S).masked_fill(torch.arange(S) < 0, -math.inf)
+    return weights(q @ k.mT * 0.5 + added, v)
+
+
+def sees_the_past(q, k, v):
+    return weights(q @ k.mT * 0.5 + torch.full((L, L), -math.inf).triu(1), v)
+
+
+def test_masks_that_are_not_read_are_told(capsys):
+    told = {"remarks": "fuse-attention"}
+    programs(says_nothing, heads(), heads(S), heads(S), options=told)
+    assert "without a mask proven to leave all scores as they are" in capsys.readouterr().err
+    programs(sees_the_past, heads(), heads(), heads(), options=told)
+    assert "whose mask is proven to be causal and not read" in capsys.readouterr().err
+    programs(plain, heads(), heads(S), heads(S), options=told)
+    assert "proven" not in capsys.readouterr().err
+
+
 def test_fuel_stops_it(capsys):
     _, texts = programs(plain, heads(), heads(S), heads(S), options={"fuel": 0})
     assert not any(FUSED in text for text in texts)

@@ -335,14 +335,14 @@ def fuse(
         if not _may_be_attention(node) or count == limit:
             continue
         try:
-            _fuse_at(module, node, core_bytes)
+            remark = _fuse_at(module, node, core_bytes)
         except NotAttention as error:
             if error.told and told is not None:
                 told(node, f"attention is left as it is written: {error.reason}")
             continue
         count += 1
         if told is not None:
-            told(node, "attention is one operator")
+            told(node, remark)
     if count:
         module.graph.eliminate_dead_code()
         module.recompile()
@@ -361,7 +361,8 @@ def _may_be_attention(node: fx.Node) -> bool:
     return False
 
 
-def _fuse_at(module: fx.GraphModule, product: fx.Node, core_bytes: int | None) -> None:
+def _fuse_at(module: fx.GraphModule, product: fx.Node, core_bytes: int | None) -> str:
+    """What a user is told of an attention that is fused now. Raises NotAttention."""
     program = TracedGraph(module, product)
     backward = None
     attention = recognize(program, product, forward_only=False)
@@ -378,13 +379,13 @@ def _fuse_at(module: fx.GraphModule, product: fx.Node, core_bytes: int | None) -
     if "recompute" in product.meta:
         raise NotAttention("it is computed again in the backward, as the program says")
     try:
-        _replace_or_undo(program, attention, backward)
+        return _replace_or_undo(program, attention, backward)
     except NotAttention:
         if not attention.key.is_grouped:
             raise
         # Not every fused kernel has heads that share keys.
         program.place = product
-        _replace_or_undo(program, recognize(program, product, shares=False), backward)
+        return _replace_or_undo(program, recognize(program, product, shares=False), backward)
 
 
 def _objection_on_gpu(program: TracedGraph, attention: Attention) -> str:
@@ -396,12 +397,12 @@ def _objection_on_gpu(program: TracedGraph, attention: Attention) -> str:
     return ""
 
 
-def _replace_or_undo(program: TracedGraph, attention: Attention, backward: Backward | None) -> None:
+def _replace_or_undo(program: TracedGraph, attention: Attention, backward: Backward | None) -> str:
     """`_replace`; where it raises NotAttention, what it added is gone."""
     graph = program.module.graph
     before = set(graph.nodes)
     try:
-        _replace(program, attention, backward)
+        return _replace(program, attention, backward)
     except NotAttention:
         for node in reversed(list(graph.nodes)):
             if node not in before:
@@ -409,7 +410,7 @@ def _replace_or_undo(program: TracedGraph, attention: Attention, backward: Backw
         raise
 
 
-def _replace(program: TracedGraph, attention: Attention, backward: Backward | None) -> None:
+def _replace(program: TracedGraph, attention: Attention, backward: Backward | None) -> str:
     product: fx.Node = attention.product
     factors = attention.query, attention.key, attention.value
     operands = [four_dimensions(program, factor) for factor in factors]
@@ -438,10 +439,10 @@ def _replace(program: TracedGraph, attention: Attention, backward: Backward | No
     program.place = place
     result = _where(program, plan.rows, results[0], plan.otherwise)
     product.replace_all_uses_with(program.merged(result))
-    if backward is None:
-        return
-    program.place = backward.begin
-    _replace_gradients(program, plan, backward, results[1:])
+    if backward is not None:
+        program.place = backward.begin
+        _replace_gradients(program, plan, backward, results[1:])
+    return plan.remark
 
 
 def _labels(program: TracedGraph, query: fx.Node, key: fx.Node) -> Any:

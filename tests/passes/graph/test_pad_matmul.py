@@ -136,7 +136,7 @@ def test_rounds_that_others_disturb_decide_nothing() -> None:
             times[0] *= 10  # what stands first is disturbed
         return times
 
-    assert timing.ratio(made["first"], made["second"], sample) == 2.0
+    assert timing.ratio(made["first"], made["second"], sample, 13) == 2.0
     assert orders == [("first", "second"), ("second", "first")] * 7
 
 

@@ -32,20 +32,20 @@ def fuse(op: Any, rw: Any) -> Any:
         reason = objection(program, attention, target.features.core_bytes)
         if reason and not options.force:
             raise NotAttention(reason)
-        result = fused(program, attention)
+        result, remark = fused(program, attention)
     except NotAttention as error:
         if not error.told:
             return rw.no_match(error.reason)
         return rw.decline(f"attention is left as it is written: {error.reason}")
-    rw.remark("attention is one operator")
+    rw.remark(remark)
     shape = op.results[0].type.shape
     rw.replace(op, [program.emit("reshape.default", result, list(shape))])
     return True
 
 
-def fused(program: AtenFunction, attention: Attention) -> Value:
-    """The fused attention's result, of four dimensions. Raises NotAttention before it adds
-    anything to the program."""
+def fused(program: AtenFunction, attention: Attention) -> tuple[Value, str]:
+    """The fused attention's result, of four dimensions, and what a user is told of it. Raises
+    NotAttention before it adds anything to the program."""
     dtype = "float64" if program.dtype(attention.query.base) == "float64" else "float32"
     plan = planned(program, attention, dtype)
     query, key, value = (four_dimensions(program, o)
@@ -56,10 +56,10 @@ def fused(program: AtenFunction, attention: Attention) -> Value:
     arguments = [query, key, value, 0.0, plan.causal]
     result, _ = program.results(FUSED, arguments, keywords)
     if plan.rows is None:
-        return result
+        return result, plan.remark
     nothing = program.emit("full.default", [], plan.otherwise, dtype=program.dtype(query))
     visible: Value = program.emit("where.self", plan.rows, result, nothing)
-    return visible
+    return visible, plan.remark
 
 
 @register_pass

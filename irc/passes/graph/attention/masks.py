@@ -36,13 +36,23 @@ class MaskPlan:
     """causal: each query sees the keys up to its own position. mask: what is added, a value of four
     dimensions, or None. rows: where a row of the result is the attention's; elsewhere it is
     `otherwise`. kept: where a row has a gradient; elsewhere numbers have replaced all its scores.
-    None: everywhere."""
+    None: everywhere. dropped: masks that are not looked at, as they change no score."""
 
     causal: bool = False
     mask: Value | None = None
     rows: Value | None = None
     kept: Value | None = None
     otherwise: float = math.nan
+    dropped: int = 0
+
+    @property
+    def remark(self) -> str:
+        """What a user is told of attention that is fused so."""
+        told = "attention is one operator"
+        if self.dropped:
+            few = "a mask" if self.dropped == 1 else f"{self.dropped} masks"
+            told += f", without {few} proven to leave all scores as they are"
+        return f"{told}, whose mask is proven to be causal and not read" if self.causal else told
 
 
 def planned(
@@ -57,15 +67,24 @@ def planned(
     asked for, too. lifts: the operator needs masks of which log2(e) times each element is finite,
     and doesn't say what a row without any key is. Raises NotAttention, before it adds anything."""
     masks = tuple(mask for mask in attention.masks if not _does_nothing(program, mask))
+    dropped = len(attention.masks) - len(masks)
     if not masks:
-        return MaskPlan()
+        return MaskPlan(dropped=dropped)
     attention = attrs.evolve(attention, masks=masks)
+    plan = _planned(program, attention, dtype, gradients, lifts)
+    return attrs.evolve(plan, dropped=plan.dropped + dropped)
+
+
+def _planned(
+    program: Program, attention: Attention, dtype: str, gradients: bool, lifts: bool
+) -> MaskPlan:
+    """The plan for masks of which none is known by itself to do nothing."""
     for mask in attention.masks:
         if mask.number is not None and mask.number > HIGHEST_NUMBER:
             raise NotAttention(f"{mask.number:g} takes the place of scores, which is not far below")
     known = _known(program, attention)
     if known.nothing:
-        return MaskPlan()
+        return MaskPlan(dropped=len(attention.masks))
     if known.causal:
         return MaskPlan(causal=True)
     proven = known.highest > -math.inf
