@@ -108,16 +108,6 @@ def measures_contractions(options: Options, target: Target) -> bool:
     return options.max_autotune or options.max_autotune_gemm
 
 
-def chooses_contractions(options: Options, target: Target) -> bool:
-    """Who computes products and convolutions is asked: on a GPU the cost model, at least."""
-    return target.is_gpu or measures_contractions(options, target)
-
-
-def lays_out_products(options: Options, target: Target) -> bool:
-    """Frozen weights of irc's own products are laid out, on a CPU."""
-    return packs(options, target) and measures_contractions(options, target)
-
-
 def tunes(options: Options, target: Target) -> bool:
     """Schedules are measured."""
     return options.max_autotune_pointwise or measures_contractions(options, target)
@@ -209,8 +199,8 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("winograd-convolutions", makes_winograd),
         Step("panel-convolutions", makes_panels),
         Step("fold-constants", is_frozen),
-        Step("choose-contractions", chooses_contractions, _BACKENDS),
-        Step("panel-products", lays_out_products),
+        Step("choose-contractions", chosen=_BACKENDS),
+        Step("panel-products", packs),
         Step("accumulate-scatters", rounds_once),
         Step("settle-checks"),
         Step("hoist-assertions"),

@@ -113,6 +113,25 @@ class CpuFigures(Speeds):
         "takes (Zen 4, registers of 512 bits: 3.65 G/s of vdpbf16ps and 3.63 of fused "
         "multiplications; the limits that `bench.products --element bf16` prints)")] = 1.0
 
+    # -- who multiplies: irc's kernels or the library (`irc.analysis.processor_ways`)
+    product_rows: Annotated[tuple[int, ...], Figure(
+        "rows", "or columns, the fewer of both, from which on a product has few, some and many: "
+        "what follows has a number for each. Of fewer the library computes it")] = (4, 16, 128)
+    own_products: Annotated[tuple[int, ...], Figure(
+        "% of ATen's speed", "that kernels of irc's multiply f32 with, of few, some and many rows "
+        "(`python -m bench.products`)")] = (120, 110, 90)
+    own_panels: Annotated[tuple[int, ...], Figure(
+        "% of packed oneDNN's speed", "that they do with frozen weights in panels")] = (
+        130, 130, 105)  # fmt: skip
+    own_pairs: Annotated[tuple[int, ...], Figure(
+        "% of ATen's speed", "that they multiply bf16 with")] = (110, 90, 90)
+    own_pair_panels: Annotated[tuple[int, ...], Figure(
+        "% of packed oneDNN's speed", "that they do with frozen weights in panels")] = (
+        120, 120, 90)  # fmt: skip
+    sure_products: Annotated[float, Figure(
+        "times", "as fast as the library irc's kernel has to be, by these figures, to be taken"
+        )] = 1.01
+
     # -- products of factors that are not packed
     unpacked_rows: Annotated[int, Figure(
         "rows", "up to which factors are multiplied along the depth, as they lie, rather than "
@@ -141,15 +160,26 @@ class CpuFigures(Speeds):
     matrix_rows: Annotated[int, Figure(
         "rows", "from which on a factor is packed for registers that hold whole tiles")] = 8
 
+#: 1.37 G/s of vdpbf16ps in registers of 512 bits, and 5.55 of fused multiplications. Products:
+#: bench/results/xeon_products.txt, those of bf16 by AMX.
+_AMX = {
+    "pairs_time": 4.0, "own_products": (190, 140, 95), "own_panels": (130, 140, 104),
+    "own_pairs": (120, 90, 100), "own_pair_panels": (150, 140, 108),
+}  # fmt: skip
+
 #: What is not usual on a processor, by LLVM's name for it.
 OF_CHIPS: Mapping[str, Mapping[str, Any]] = {
     # Its vectors of 512 bits go through 256 bits of multipliers, and a scalar in each lane takes as
     # long as a multiplication: of frozen 1x1 convolutions of ResNet-50 (`bench.convolutions`), 6 x
     # 4 and 4 x 4 vectors took 0.97, 8 x 3 took 0.98, 9 x 3 took 0.99, 8 x 2 and 14 x 2 took 1.03.
-    "znver4": {"tile_times": (12, 12, 6), "aliasing_rows": 8},
-    # 1.37 G/s of vdpbf16ps in registers of 512 bits, and 5.55 of fused multiplications.
-    "emeraldrapids": {"pairs_time": 4.0},
-    "sapphirerapids": {"pairs_time": 4.0},
+    # Products: bench/results/zen4_products.txt, zen4_products_bf16.txt.
+    "znver4": {
+        "tile_times": (12, 12, 6), "aliasing_rows": 8, "own_products": (160, 160, 118),
+        "own_panels": (130, 110, 103), "own_pairs": (200, 150, 105),
+        "own_pair_panels": (150, 120, 104),
+    },
+    "emeraldrapids": _AMX,
+    "sapphirerapids": _AMX,
 }
 
 

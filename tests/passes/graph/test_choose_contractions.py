@@ -16,10 +16,8 @@ from irc.dialects import graph, loop
 from irc.ir.builder import Builder
 from irc.ir.contents import content_attribute
 from irc.ir.passes import PassContext, PassManager
-from irc.ir.types import bf16
 from irc.options.options import Options, from_mapping
 from irc.options.table import own_backends
-from irc.passes.graph.contractions.measured import panels_for
 from irc.pipeline import stages
 from irc.target import Target
 from irc.target.cpu import TargetFeatures
@@ -178,10 +176,10 @@ def test_words_of_backends_mean_irc_on_their_target():
     assert own_backends("Triton", True) == own_backends("IRC", False) == {"irc"}
 
 
-def test_without_autotuning_nobody_is_asked():
-    assert "choose-contractions" not in stages("avx2")["aten-to-graph"]
-    words = {"max_autotune_gemm_backends": "IRC"}
-    assert "choose-contractions" not in stages("avx2", from_mapping(words))["aten-to-graph"]
+def test_the_options_say_who_may():
+    assert ",choose-contractions," in stages("avx2")["aten-to-graph"]
+    text = stages("avx2", from_mapping({"max_autotune_gemm_backends": "ATEN"}))["aten-to-graph"]
+    assert "choose-contractions{products=ATEN}" in text
     text = stages("sm_90", from_mapping({**OWN, "max_autotune_gemm_backends": "TRITON"}))
     assert "choose-contractions{products=TRITON convolutions=IRC}" in text["aten-to-graph"]
     assert "pad-matmul" not in text["aten-to-graph"]
@@ -299,7 +297,7 @@ def frozen_problem(judge, target="avx512", dtype=torch.float32, columns=100, row
     module = irc.trace(linear, args)
     options = from_mapping({"max_autotune_gemm": True, "freezing": True})
     context = PassContext(target=target, options=options, tuning=judge)
-    PassManager.parse("functional,aten-to-graph").run(module)
+    PassManager.parse("functional,convert-aten-to-graph,canonicalize").run(module)
     function = module.lookup("main")
     weight = function.block.arguments[1]
     value = content_attribute(torch.randn(columns, 64).to(dtype), module.resources)
@@ -338,7 +336,7 @@ def test_a_frozen_weight_is_laid_out_as_registers_of_whole_tiles_take_it():
     cpu = attrs.evolve(cpu, sets=(*cpu.sets, "amx-bf16", "amx-tile"))
     laid_out = (96, 32, (6, 32, 16, 2)), (100, 32, (4, 64, 32)), (96, 1, (3, 64, 32))
     for columns, rows, shape in laid_out:
-        judge = Judge(panels_for(Target(cpu), bf16), "onednn")
+        judge = Judge(Candidate("irc", "#loop.schedule<cpu, tile_vectors = 2 : i64>"), "onednn")
         module = frozen_problem(judge, Target(cpu), torch.bfloat16, columns, rows)
         (product,) = (op for op in module.walk() if isinstance(op, graph.DotGeneral))
         assert "tile_vectors = 2" in irc.print_op(product)

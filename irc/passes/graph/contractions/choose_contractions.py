@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from irc.analysis.processor_ways import processor_ways
 from irc.analysis.product_ways import OWN, is_compute_bound, ways_of
 from irc.analysis.products import MatrixProduct
 from irc.dialects import graph
@@ -32,6 +33,7 @@ from irc.passes.graph.contractions.measured import (
     fastest,
     first_own,
     is_frozen,
+    is_packed,
     panels_for,
 )
 from irc.passes.graph.contractions.precision import with_precision
@@ -67,12 +69,11 @@ class Policy:
             return winner.backend, winner.attribute()
         allowed = self.allowed(call)
         left = call.callee == BACKWARD and isinstance(form, str)
-        if LIBRARY in allowed or left or not measures(self.context):
+        if LIBRARY in allowed or left or self.prefers:
             return self.modelled(call, form)
         if "irc" in allowed and not isinstance(form, str):
-            frozen = call.callee in MATRIX_PRODUCTS and is_frozen(call, self.context)
             target = target_of(self.context)
-            if frozen:
+            if call.callee in MATRIX_PRODUCTS and is_frozen(call, self.context):
                 return "irc", panels_for(target, element_of(call)).attribute()
             return "irc", first_own(call, target, self.apart).attribute()
         option = f"max_autotune_{'gemm' if call.callee in MATRIX_PRODUCTS else 'conv'}_backends"
@@ -83,6 +84,12 @@ class Policy:
         error = NoValidChoicesError(described(call), reasons, option)
         error.op, error.location = call, call.location
         raise error
+
+    @property
+    def prefers(self) -> bool:
+        """Whether backends are only who may compute besides the library: it is a compile that does
+        not measure."""
+        return self.context.options is not None and not measures(self.context)
 
     def allowed(self, call: graph.CallAten) -> frozenset[str]:
         """Who may compute a call. On a GPU gradients of convolutions are a library's."""
@@ -99,11 +106,16 @@ class Policy:
         may = "irc" in self.allowed(call) and call.callee in MATRIX_PRODUCTS
         if not may or isinstance(form, str):
             return LIBRARY, None
-        # What pad-matmul was to pad is padded.
-        ways = ways_of(call, target, pads=False, apart=self.apart, measure=self.padding_gain)
+        packed = is_packed(call, context)
+        if target.is_gpu:  # what pad-matmul was to pad is padded
+            ways = ways_of(call, target, pads=False, apart=self.apart, measure=self.padding_gain)
+        else:
+            ways = processor_ways(call, target, packed)
         if ways is None or ways.best != OWN:
             return LIBRARY, None
         context.remark(f"{described(call)} is irc's own: {ways.told}", call)
+        if packed:
+            return OWN, panels_for(target, element_of(call)).attribute()
         return OWN, first_own(call, target, self.apart).attribute()
 
     def padding_gain(self, product: MatrixProduct) -> float | None:
@@ -117,8 +129,7 @@ class Policy:
         compile; not a convolution whose weight a library packs."""
         if "backend" in call.attributes or not self.allowed(call).issuperset({LIBRARY, "irc"}):
             return False
-        options = self.context.options
-        if options is None or not measures(self.context) or isinstance(form_of(call), str):
+        if not measures(self.context) or isinstance(form_of(call), str):
             return False
         return call.callee in MATRIX_PRODUCTS or not is_frozen(call, self.context)
 
@@ -127,7 +138,7 @@ def measures(context: PassContext) -> bool:
     """Whether the compile measures who computes what (max_autotune); else the cost model says who,
     and a library may always."""
     options = context.options
-    return options is None or options.max_autotune or options.max_autotune_gemm
+    return options is not None and (options.max_autotune or options.max_autotune_gemm)
 
 
 def form_of(call: graph.CallAten) -> Form | str:
@@ -153,7 +164,8 @@ def choose(call: Any, rw: Any) -> Any:
     form = form_of(call)
     backend, schedule = rw.state.choose(call, form)
     if backend != "irc":
-        call.attributes["backend"] = A.StringAttr(backend)  # and isn't asked again
+        if call in rw.state.measured:  # and isn't asked again
+            call.attributes["backend"] = A.StringAttr(backend)
         return rw.no_match(f"{backend} computes it")
     if isinstance(form, str):
         raise UserError(f"irc can't compute {call.callee}: {form}", op=call)
@@ -176,6 +188,7 @@ class ChooseContractions(PatternPass):
     products, convolutions: what may compute them, of "ATEN", "IRC", "TRITON" (irc, on a GPU) and
     "CPP" (irc, on a CPU). Where a library and irc may, a compile with `max_autotune` measures which
     is faster, as docs/tuning.md tells; else the cost model says where a kernel of irc's surely is:
+    on a CPU by the processor's figures for few, some and many rows (`irc.analysis.processor_ways`);
     on a GPU, where rows of a factor or of the result don't begin at multiples of 16 bytes
     (`irc.analysis.product_ways`). Where nothing may, the error says what was tried. A call with an
     attribute `backend` ("aten", "irc") has chosen already; its `schedule` has entries of one.
@@ -206,7 +219,8 @@ class ChooseContractions(PatternPass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         gpu = target_of(context).is_gpu
-        if not gpu and measures(context) and "irc" in own_backends(self.convolutions, gpu):
+        allowed = own_backends(self.convolutions, gpu)
+        if not gpu and "irc" in allowed and (measures(context) or LIBRARY not in allowed):
             apply_patterns(op, (split_gradients,), context)
         super().run(op, context)
 

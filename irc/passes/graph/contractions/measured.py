@@ -10,7 +10,7 @@ from irc.analysis.contraction import Contraction, contraction_of
 from irc.analysis.image_layouts import orders_of
 from irc.analysis.loop import estimate, points
 from irc.analysis.product_ways import own_parts
-from irc.analysis.products import unpermuted
+from irc.analysis.products import factors, unpermuted
 from irc.dialects import func, graph, loop
 from irc.dialects.aten.facts import MATRIX_PRODUCTS
 from irc.dialects.kernel.dots import rows_of
@@ -128,6 +128,11 @@ def is_frozen(call: graph.CallAten, context: PassContext) -> bool:
 def is_constant(value: Value) -> bool:
     """Whether a value is a constant, or a permutation of one."""
     return isinstance(unpermuted(value)[0].defining_op, graph.Constant)
+
+
+def is_packed(call: graph.CallAten, context: PassContext) -> bool:
+    """Whether the right factor of a product is a weight that is laid out once, on a CPU."""
+    return is_frozen(call, context) and is_constant(call._operands[factors(call)[1]])
 
 
 def panels_for(target: Target, element: Type) -> Candidate:
@@ -290,5 +295,5 @@ def described(call: graph.CallAten, more: int = 0) -> str:
     return f"{call.callee.split('.')[1]} {types[0].element} {sizes}{around}"
 
 
-__all__ = ["described", "element_of", "fastest", "is_frozen", "own_candidates", "panels_for",
-           "product_problem"]  # fmt: skip
+__all__ = ["described", "element_of", "fastest", "is_frozen", "is_packed", "own_candidates",
+           "panels_for", "product_problem"]  # fmt: skip

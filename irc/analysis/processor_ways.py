@@ -1,0 +1,63 @@
+"""What a matrix product takes on a CPU: by the library, or by a kernel of irc's.
+
+    ways = processor_ways(call, target, frozen=True)
+    if ways is not None and ways.best == "irc": ...
+
+irc's kernels have a multiple of the library's speed, which is a figure of the processor
+(`own_products` and the like) for few, some and many rows: of ATen's, or, of a frozen weight, of
+oneDNN's on its packed weights. What is done to a product's result is computed along with it either
+way, so that it makes no difference here.
+"""
+
+from __future__ import annotations
+
+from irc.analysis.loop import estimate, points
+from irc.analysis.product_ways import Ways
+from irc.analysis.products import factors
+from irc.dialects import graph
+from irc.ir.types import TensorType, Type, bf16, f32
+from irc.target import Target
+from irc.target.costs import Cost
+
+
+def processor_ways(call: graph.CallAten, target: Target, frozen: bool) -> Ways | None:
+    """What a product takes by who computes it; None where the model says nothing of it: on a GPU,
+    of other elements than f32 and bf16, of few rows or columns, of so few multiplications that no
+    kernel has tiles for them, of frozen weights that leave much of their panels empty
+    (`panel_empty`), of sizes that are symbols.
+
+    frozen: whether its right factor is a constant, which either side lays out once.
+    """
+    if target.is_gpu:
+        return None
+    left, right = (call._operands[number].type for number in factors(call))
+    assert isinstance(left, TensorType) and isinstance(right, TensorType)
+    sizes = [*left.shape, right.shape[-1]]
+    if not all(isinstance(size, int) for size in sizes) or left.element is not right.element:
+        return None
+    m, k, n = (estimate(size) for size in (left.shape[-2], left.shape[-1], right.shape[-1]))
+    features = target.features
+    number = sum(min(m, n) >= rows for rows in features.product_rows) - 1
+    packed = frozen and str(left.element) in target.library
+    speeds = _speeds(left.element, packed, target)
+    if number < 0 or speeds is None or m * k * n < features.tiled_work:
+        return None
+    if packed:
+        panel = features.most_vectors * target.lanes(f32)
+        if 1 - n / (-(-n // panel) * panel) > target.panel_empty:
+            return None
+    time = target.time(Cost(cheap=2 * points(sizes))) / 1e9
+    return Ways(time, float("inf"), 100 * time / max(speeds[number], 1), 1, features.sure_products)
+
+
+def _speeds(element: Type, packed: bool, target: Target) -> tuple[int, ...] | None:
+    """Those of irc's kernels for factors of an element, for few, some and many rows."""
+    features = target.features
+    if element is f32:
+        return features.own_panels if packed else features.own_products
+    if element is bf16:
+        return features.own_pair_panels if packed else features.own_pairs
+    return None
+
+
+__all__ = ["processor_ways"]

@@ -1,0 +1,110 @@
+"""Who multiplies on a CPU by its figures: the library, or a kernel of irc's; and that the default
+pipeline does what they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import irc
+from irc.analysis.processor_ways import processor_ways
+from irc.dialects import graph
+from irc.ir.passes import PassManager
+from irc.target import Target
+
+FIGURES = "product_rows = [4, 16, 128], own_products = [{}], own_panels = [{}]"
+
+
+def target(plain: str = "200, 150, 90", frozen: str = "300, 110, 100", more: str = "") -> Target:
+    """A CPU with AVX2 whose kernels have such shares of the library's speed."""
+    return Target.named(f"#irc.target<avx2, {FIGURES.format(plain, frozen)}{more}>")
+
+
+def call_of(function: Any, *args: torch.Tensor, dynamic: bool = False) -> graph.CallAten:
+    """The one product of a function as a call of the library's."""
+    module = irc.trace(function, args, dynamic=dynamic)
+    PassManager.parse("functional,convert-aten-to-graph,canonicalize").run(module)
+    (call,) = (op for op in module.walk() if isinstance(op, graph.CallAten))
+    return call
+
+
+def factors(m: int, n: int, k: int = 768, dtype: torch.dtype = torch.float32) -> Any:
+    return torch.empty(m, k, dtype=dtype), torch.empty(k, n, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "plain", "frozen"),
+    [(3, 768, None, None), (4, 768, 2.0, 3.0), (768, 15, 2.0, None), (16, 768, 1.5, 1.1),
+     (127, 127, 1.5, 1.1), (128, 128, 0.9, 1.0)],
+)  # fmt: skip
+def test_the_fewer_of_rows_and_columns_decide(
+    m: int, n: int, plain: float | None, frozen: float | None
+) -> None:
+    call = call_of(torch.mm, *factors(m, n))
+    for packed, times in ((False, plain), (True, frozen)):
+        ways = processor_ways(call, target(), packed)
+        assert (ways is None) == (times is None)
+        if ways is not None and times is not None:
+            assert ways.library / ways.own == pytest.approx(times)
+            assert ways.best == ("irc" if times > 1.01 else "aten")
+
+
+def test_a_batch_takes_as_long_as_its_products() -> None:
+    one = processor_ways(call_of(torch.mm, *factors(64, 64)), target(), False)
+    x, y = factors(64, 64)
+    eight = processor_ways(
+        call_of(torch.bmm, x.expand(8, -1, -1), y.expand(8, -1, -1)), target(), False
+    )
+    assert one is not None and eight is not None
+    assert eight.library == pytest.approx(8 * one.library, rel=1e-6)
+
+
+def test_how_much_faster_it_has_to_be_is_a_figure() -> None:
+    call = call_of(torch.mm, *factors(16, 768))
+    ways = processor_ways(call, target(more=", sure_products = 1.6"), False)
+    assert ways is not None and ways.best == "aten"
+
+
+def test_a_weight_that_onednn_cannot_pack_competes_with_atens() -> None:
+    call = call_of(torch.mm, *factors(16, 768))
+    ways = processor_ways(call, target(more=", library = []"), True)
+    assert ways is not None and ways.library / ways.own == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("depth", "dtype"), [(4, torch.float32), (768, torch.float64), (768, torch.float16)]
+)
+def test_of_others_nothing_is_known(depth: int, dtype: torch.dtype) -> None:
+    call = call_of(torch.mm, *factors(64, 64, depth, dtype))
+    assert processor_ways(call, target(), False) is None
+
+
+def test_weights_that_leave_panels_empty_are_packed_for_the_library() -> None:
+    for n, known in ((32, True), (36, False), (100, False), (104, True), (70, False)):
+        ways = processor_ways(call_of(torch.mm, *factors(64, n)), target(), True)
+        assert (ways is not None) == known, n
+
+
+def test_of_sizes_that_are_symbols_nothing_is_known() -> None:
+    call = call_of(torch.mm, *factors(64, 64), dynamic=True)
+    assert processor_ways(call, target(), False) is None
+
+
+def test_the_pipeline_does_what_the_figures_say() -> None:
+    """The library's product stays a call, irc's becomes a kernel; either way the values are right.
+    """
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(96, 80).eval()
+    x = torch.randn(40, 96)
+    for freezing in (False, True):
+        for share, calls in (("100, 300, 100", 0), ("100, 50, 100", 1)):
+            text = str(target(share, share))
+            irc.metrics.reset()
+            program = torch.compile(
+                linear, backend="irc", options={"freezing": freezing, "target": text}
+            )
+            with torch.no_grad():
+                torch.testing.assert_close(program(x), linear(x), rtol=1e-5, atol=1e-5)
+            assert irc.metrics.aten_calls == calls
