@@ -275,8 +275,8 @@ GPU: Mapping[str, Key] = {
     "order": Key("the numbers of the row axes, from the outermost to the innermost", places),
     "tile_axes": Key(
         "of a pointwise kernel: two row axes that a tile spans, the second one contiguous where it "
-        "is written, the first where it is read; or the one axis that a tile spans, the others "
-        "being scalars of the program; none: rows are one line", places),
+        "is written, the first where it is read; of any: the one axis that a tile of rows spans, "
+        "the others being scalars of the program; none: rows are one line", places),
     "y_block": Key("with two tile axes: points of a tile along the first one", powers()),
     "collapse": Key(
         "with two tile axes: pairs of row axes of which the second then stands for both, in order",

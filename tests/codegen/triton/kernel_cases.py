@@ -515,6 +515,34 @@ def _turned_empty() -> Case:
     return turned_case([0, 8, 3, 3], symbolic=True)
 
 
+def columns_of_parts(parts: Any, rows: int, columns: Any, stride: Any = None) -> Program:
+    """Sums of columns, a part of the rows each."""
+    stride = columns if stride is None else stride
+    program = Program(tensor(parts, rows, columns, strides=[rows * stride, stride, 1]))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        return [body.read(program.args[0], axes)]
+
+    kinds = [reduce("sum")]
+    made = program.compute([parts, rows, columns], kinds, [tensor(parts, columns)], fill, red=[1])
+    return program.finish(made)
+
+
+@case("columns_of_parts", 1e-5)
+def _columns_of_parts() -> Case:
+    """Tiles of 64 columns end with those of a part."""
+    made = Case(columns_of_parts(3, 40, 1019), [random(3, 40, 1019)])
+    assert "divsi" not in [op.name for op in made.kernel.walk() if op.results and isinstance(
+        op.results[0].type, T.VectorType)]  # fmt: skip
+    return made
+
+
+@case("columns_of_parts_symbolic", 1e-5)
+def _columns_of_parts_symbolic() -> Case:
+    program = columns_of_parts(symbol("s0"), 9, symbol("s1"))
+    return Case(program, [random(3, 9, 70)], tile_axes=A.DenseIntsAttr([1]), x_block=integer(16))
+
+
 def scatter_case(combiner: str, element: T.Type, dtype: torch.dtype) -> Case:
     index = torch.randint(-1, 7, (30,), generator=torch.Generator().manual_seed(5))
     content = (random(30, 4, seed=1) * 4).to(dtype)

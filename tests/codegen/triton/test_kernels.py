@@ -10,7 +10,16 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from kernel_cases import CASES, TOLERANCE, columns_first, divided, integer, random, turned
+from kernel_cases import (
+    CASES,
+    TOLERANCE,
+    columns_first,
+    columns_of_parts,
+    divided,
+    integer,
+    random,
+    turned,
+)
 from loop_programs import lone_reduce, pointwise, softmax, summed_powers_of, transpose_add
 from programs import Case, Program, close, reduce, scan, tensor
 
@@ -72,9 +81,7 @@ def test_contiguous_pointwise_reads_without_division() -> None:
 @pytest.mark.parametrize(
     ("pitch", "points", "loads"), [(1008, 1003, 2), (1008, 1000, 1), (1003, 1003, 1)]
 )
-def test_rows_that_end_inside_a_group_are_read_in_two(
-    pitch: int, points: int, loads: int
-) -> None:
+def test_rows_that_end_inside_a_group_are_read_in_two(pitch: int, points: int, loads: int) -> None:
     """Where memory promises groups of 8 elements that the bound splits, and only there."""
     func = form_gpu_kernel(softmax(511, points, T.bf16, (pitch, 1), (pitch, 1)).op, None, "k")
     assert emit_kernel(func).count("tl.load(") == loads
@@ -214,6 +221,18 @@ def test_edges_that_are_no_two_of_different_axes(collapse: list[int]) -> None:
     schedule = changed(default_schedule(program.op), collapse=A.DenseIntsAttr(collapse))
     with pytest.raises(InvalidIR, match="not two of different axes among 4"):
         form_gpu_kernel(program.op, schedule)
+
+
+@pytest.mark.parametrize(
+    "parts, columns, axes",
+    [(16, 30523, (1,)), (16, 30528, ()), (1, 30523, ()), (16, 30524, ()), (16, 33, ()),
+     (symbol("s0"), 30523, (1,)), (16, symbol("s0"), ())],
+)  # fmt: skip
+def test_tiles_of_columns_split_nothing_that_a_thread_moves(
+    parts: Any, columns: Any, axes: tuple[int, ...]
+) -> None:
+    entries = default_schedule(columns_of_parts(parts, 512, columns).op).entries.as_dict()
+    assert entries["tile_axes"].values == axes and ("order" in entries) == (not axes)
 
 
 def test_index_bits_follow_the_sizes() -> None:

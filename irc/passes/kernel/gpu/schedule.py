@@ -80,7 +80,7 @@ def default_schedule(
     if entries["r_block"] != A.IntegerAttr(0):
         entries.setdefault("persistent", A.FALSE)
         entries["turns"] = A.TRUE
-        entries["tile_axes"] = A.DenseIntsAttr(())
+        entries["tile_axes"] = A.DenseIntsAttr(_column_axis(plan, entries, gpu))
     if entries["tile_axes"] == A.DenseIntsAttr(()):
         entries["order"] = A.DenseIntsAttr(_order(plan) or range(len(plan.rows)))
     entries["num_warps"] = A.IntegerAttr(max(1, min(32, warps)))
@@ -201,6 +201,27 @@ def _order(plan: GpuPlan) -> list[int] | None:
             rest = [k for k in range(len(plan.rows)) if k not in long]
             return None if order == long else rest + order
     return None
+
+
+def _column_axis(
+    plan: GpuPlan, entries: Mapping[str, A.Attribute], gpu: GpuFeatures
+) -> tuple[int, ...]:
+    """The one axis that tiles of rows span, where tiles over all rows in a line would split what a
+    thread moves at once: something is contiguous from row to row along an axis inside others, of a
+    length that is no multiple of that, and tiles of its own cover it with little to spare."""
+    block = entries["x_block"].value  # type: ignore[attr-defined]
+    several = sum(estimate(extent) > 1 for extent in plan.rows) > 1
+    if plan.members[0].folded or not several or block == 1 or "programs" in entries:
+        return ()
+    axis = plan.members[0].rows.index(_next_row(plan, plan.members[0]))
+    extent = plan.rows[axis]
+    if not isinstance(extent, int) or -(-extent // block) * block > extent * gpu.line_spare:
+        return ()
+    for member, offset, size, _ in accesses(plan):
+        if _moves_along(member, offset) and coefficient(offset, member.rows[axis]) == 1:
+            if extent * size % GROUP_BYTES:
+                return (axis,)
+    return ()
 
 
 def _longest(plan: GpuPlan) -> int:
