@@ -537,6 +537,13 @@ def _columns_of_parts() -> Case:
     return made
 
 
+@case("columns_of_padded_parts", 1e-5)
+def _columns_of_padded_parts() -> Case:
+    x = torch.full((3, 40, 1024), math.nan)
+    x[..., :1019] = random(3, 40, 1019)
+    return Case(columns_of_parts(3, 40, 1019, 1024), [x[..., :1019]])
+
+
 @case("columns_of_parts_symbolic", 1e-5)
 def _columns_of_parts_symbolic() -> Case:
     program = columns_of_parts(symbol("s0"), 9, symbol("s1"))

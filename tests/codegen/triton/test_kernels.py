@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,24 @@ def test_tiles_of_columns_split_nothing_that_a_thread_moves(
 ) -> None:
     entries = default_schedule(columns_of_parts(parts, 512, columns).op).entries.as_dict()
     assert entries["tile_axes"].values == axes and ("order" in entries) == (not axes)
+
+
+def test_the_few_columns_above_an_edge_are_read_one_by_one_in_a_loop() -> None:
+    """What waits for another read would not be read ahead of the loop's turns."""
+    made = Case(columns_of_parts(3, 300, 1019, 1024), [_padded(random(3, 300, 1019), 1024)],
+                r_block=integer(32))  # fmt: skip
+    (loop_,) = [op for op in made.kernel.walk() if op.name == "kernel.for"]
+    reads = [op for op in loop_.walk() if op.name == "kernel.gather"]
+    assert len(reads) == 1 + 1019 % 4 and all(op.other is None for op in reads)
+    whole, *few = [op.results[0].type.shape for op in reads]
+    assert len(whole) == 2 and {len(shape) for shape in few} == {1}
+    close(made.interpreted()[0], made.expected[0], 1e-5)
+
+
+def _padded(x: torch.Tensor, columns: int) -> torch.Tensor:
+    room = torch.full((*x.shape[:-1], columns), math.nan)
+    room[..., : x.shape[-1]] = x
+    return room[..., : x.shape[-1]]
 
 
 def test_index_bits_follow_the_sizes() -> None:

@@ -3,7 +3,9 @@
 Triton gives a thread neighbouring lanes by what pointers promise, and then moves them one by one
 where a mask may split them: rows of 30,523 elements in aligned memory are read by 2 bytes at steps
 of 16. So an access under such a mask is made as two: the lanes below the last whole group, whose
-mask splits none, and the few above.
+mask splits none, and the few above. In a loop that reads ahead the few are read one by one, as
+scalars where the rest of a tile is: a read of a whole tile under their mask would have all lanes
+change threads through shared memory, and what waits for another read is not read ahead.
 """
 
 from __future__ import annotations
@@ -24,10 +26,18 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Edge:
-    """The masks of an access made as two: of the lanes in whole groups, and of those above."""
+    """The masks of an access made as two: of the lanes in whole groups, and of those above.
+
+    lanes: the positions along `name` that they are about, of which `few` are above. rest: what
+    else holds where something is accessed.
+    """
 
     below: Tile
     above: Tile
+    name: str
+    lanes: Tile
+    few: range
+    rest: Tile | None
 
 
 def edge_of(b: TileBuilder, offset: Dim, mask: Tile | None, bytes_each: int) -> Edge | None:
@@ -50,11 +60,12 @@ def edge_of(b: TileBuilder, offset: Dim, mask: Tile | None, bytes_each: int) -> 
             continue
         whole = b.index(last)
         # What holds below the whole groups of the least bound needs no bound of these lanes.
-        below = b.compare("slt", tile, whole)
+        below, rest = b.compare("slt", tile, whole), None
         for condition, own in zip(conditions, bounds, strict=True):
             if own is None:
-                below = b.op("arith.andi", below, condition)
-        return Edge(below, b.op("arith.andi", mask, b.compare("sge", tile, whole)))
+                below, rest = b.op("arith.andi", below, condition), b.both(rest, condition)
+        above = b.op("arith.andi", mask, b.compare("sge", tile, whole))
+        return Edge(below, above, name, tile, range(last, bound), rest)
     return None
 
 

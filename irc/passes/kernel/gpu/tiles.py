@@ -38,11 +38,12 @@ from irc.ir.symbols import (
     free_symbols,
     known_nonnegative,
     simplify,
+    substitute,
     symbol,
     terms_of,
 )
 from irc.ir.types import FloatType, IndexType, VectorType, element_bytes, i1, index
-from irc.passes.kernel.gpu.edges import edge_of
+from irc.passes.kernel.gpu.edges import Edge, edge_of
 from irc.passes.kernel.gpu.odd_rows import Cover
 
 SEGMENTS = "operandSegmentSizes"
@@ -380,18 +381,40 @@ class TileBuilder:
             place = self.expand(place, union(place, mask))
         mask = self.both(mask, self.mask_at(place.dims, offset, stored=False))
         level = max(place.level, 0 if mask is None else mask.level)
-        for scope in self.scopes[level + 1 :]:
-            # The load moves out of this loop, which may have no turn that reads anything.
-            if isinstance(scope.upper, Expr) or scope.upper <= 0:
-                some = self.compare("sgt", self.index(scope.upper), self.constant(0, index))
-                mask = self.both(mask, some)
+        mask = self._while_turning(mask, level)
         edge = edge_of(self, offset, mask, element_bytes(element))
         cache = self.cache if self.row in free_symbols(offset) else ""
         if edge is None:
             return self._read(pointer, place, element, mask, other, cache)
-        # The few lanes above keep what the others have read.
         below = self._read(pointer, place, element, edge.below, other, cache)
+        if level and (other is None or not other.dims):
+            return self._with_few(pointer, offset, edge, below, other, cache)
+        # The few lanes above keep what the others have read.
         return self._read(pointer, place, element, edge.above, below, cache)
+
+    def _while_turning(self, mask: Tile | None, level: int) -> Tile | None:
+        """The mask of a load on a loop level: it moves out of the loops inside, which may have no
+        turn that reads anything."""
+        for scope in self.scopes[level + 1 :]:
+            if isinstance(scope.upper, Expr) or scope.upper <= 0:
+                some = self.compare("sgt", self.index(scope.upper), self.constant(0, index))
+                mask = self.both(mask, some)
+        return mask
+
+    def _with_few(
+        self, pointer: Value, offset: Dim, edge: Edge, below: Tile, other: Tile | None, cache: str
+    ) -> Tile:
+        """What was read below an edge, and the few lanes above it, each at its constant place."""
+        content = below
+        for position in edge.few:
+            place, rest = self.index(substitute(offset, {edge.name: position})), edge.rest
+            rest = self._while_turning(rest, max(place.level, 0 if rest is None else rest.level))
+            if rest is not None:
+                place = self.expand(place, union(place, rest))
+            value = self._read(pointer, place, below.element, rest, other, cache)
+            here = self.compare("eq", edge.lanes, self.index(position))
+            content = self.select(here, value, content)
+        return content
 
     def _read(
         self, pointer: Value, place: Tile, element: Type, mask: Tile | None, other: Tile | None,
