@@ -37,7 +37,7 @@ class Edge:
     name: str
     lanes: Tile
     few: range
-    rest: Tile | None
+    rest: tuple[Tile, ...]
 
 
 def edge_of(b: TileBuilder, offset: Dim, mask: Tile | None, bytes_each: int) -> Edge | None:
@@ -60,10 +60,10 @@ def edge_of(b: TileBuilder, offset: Dim, mask: Tile | None, bytes_each: int) -> 
             continue
         whole = b.index(last)
         # What holds below the whole groups of the least bound needs no bound of these lanes.
-        below, rest = b.compare("slt", tile, whole), None
-        for condition, own in zip(conditions, bounds, strict=True):
-            if own is None:
-                below, rest = b.op("arith.andi", below, condition), b.both(rest, condition)
+        below = b.compare("slt", tile, whole)
+        rest = tuple(c for c, own in zip(conditions, bounds, strict=True) if own is None)
+        for condition in rest:
+            below = b.op("arith.andi", below, condition)
         above = b.op("arith.andi", mask, b.compare("sge", tile, whole))
         return Edge(below, above, name, tile, range(last, bound), rest)
     return None

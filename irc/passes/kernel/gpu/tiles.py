@@ -407,7 +407,9 @@ class TileBuilder:
         """What was read below an edge, and the few lanes above it, each at its constant place."""
         content = below
         for position in edge.few:
-            place, rest = self.index(substitute(offset, {edge.name: position})), edge.rest
+            place, rest = self.index(substitute(offset, {edge.name: position})), None
+            for condition in edge.rest:
+                rest = self.both(rest, condition)
             rest = self._while_turning(rest, max(place.level, 0 if rest is None else rest.level))
             if rest is not None:
                 place = self.expand(place, union(place, rest))
