@@ -38,7 +38,7 @@ def products(scale: float):
 
 
 def program(side: int, scale: float = 1.0):
-    """A program with two or three squares of `side` in its arena, and its function."""
+    """A program with a few squares of `side` in its arena, and its function."""
     f = products(scale)
     return irc.compile(f, (torch.randn(side, side),)), f
 
@@ -64,8 +64,9 @@ def test_programs_share_what_they_keep():
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
 def test_four_programs_hold_less_than_64_mib():
-    x = torch.randn(2048, 2048)
-    programs = [program(2048, k)[0] for k in range(4)]
+    """One of them has three squares of 12 MiB, and a factor that is packed."""
+    x = torch.randn(1792, 1792)
+    programs = [program(1792, k)[0] for k in range(4)]
     x @ x  # buffers of the library
     irc.release_memory()
     before = resident()
