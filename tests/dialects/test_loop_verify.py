@@ -153,10 +153,10 @@ def test_what_is_computed_once_is_not_stored():
     check(text.replace("loop.yield %z", "loop.yield %r"), "stores an array that is computed once")
 
 
-def test_a_member_does_not_scatter():
+def test_a_member_does_not_combine_into_an_array():
     text = HEAD + GROUP.replace("AT", "i0").replace("STORED", "%z")
     scattered = "par(i0: 4, i1: 6) inits(%x) -> scatter(sum, [i0, 0])"
-    check(text.replace("par(i0: 4, i1: 6) -> map", scattered), "a scatter can't be a member")
+    check(text.replace("par(i0: 4, i1: 6) -> map", scattered), "a scatter that combines can't")
 
 
 ARRAY = "tensor<[4] x f32, strides [1]>"

@@ -216,9 +216,9 @@ class GroupOp(Op):
     """Computes and groups that share their leading `par` axes.
 
     `axes` are the shared ones; each member's axis list starts with them (same names, kinds and
-    extents), and none scatters. A member may read another member's result only at the same point
-    of the shared axes (the leading indices are exactly the shared axes). A value yielded is stored
-    and becomes a result; any other lives only for one point of the shared axes.
+    extents), and what scatters sets. A member may read another member's result only at the same
+    point of the shared axes (the leading indices are exactly the shared axes). A value yielded is
+    stored and becomes a result; any other lives only for one point of the shared axes.
 
     A member may have none of the shared axes: it is computed once, before their first point, as
     what differs by column only is in a group of rows. It is a map of known size that reads what is
