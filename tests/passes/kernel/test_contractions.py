@@ -103,6 +103,27 @@ def test_small_sizes_have_tiles_or_not(sizes):
     torch.testing.assert_close(got.double(), wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("bits", [512, 256, 128])
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+@pytest.mark.parametrize("across", ["", "right"])
+@pytest.mark.parametrize("rows, inner, columns", [(2, 131, 259), (3, 131, 197), (259, 131, 3)])
+def test_two_rows_have_tiles(bits, element, across, rows, inner, columns):
+    """They read a weight once for both, where a reduction reads it for each."""
+    entries = f"schedule #loop.schedule<cpu, {TILES}>"
+    text = product(rows, inner, columns, across=across).replace(entries, "")
+    if element == "bf16":
+        a, b = (text.split(f"%{name}: ")[1].split(" x f32")[0] for name in "ab")
+        text = text.replace(f"{a} x f32", f"{a} x bf16").replace(f"{b} x f32", f"{b} x bf16")
+        for name in "pq":
+            text = text.replace(f"%{name} =", f"%{name}0 =")
+        text = text.replace("] : f32", "] : bf16").replace("    %v =", """    %p = arith.extf %p0 : bf16 to f32
+    %q = arith.extf %q0 : bf16 to f32
+    %v =""")  # fmt: skip  # noqa: E501
+    got, (left, right) = native(text, bits)
+    wanted = left.double() @ (right.t() if across else right).double()
+    torch.testing.assert_close(got.double(), wanted, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("bits", [512, 256])
 @pytest.mark.parametrize("rows, inner, columns", [
     (65, 31, 65), (31, 65, 7), (7, 7, 65), (64, 64, 64), (2, 65, 31), (65, 3, 2), (129, 130, 131),

@@ -107,17 +107,17 @@ def _chosen_entries(compute: loop.ComputeOp | None) -> dict[str, Any]:
 
 
 def _worthwhile(products: TiledPlan, target: Target) -> bool:
-    """Whether tiles are faster than a reduction along vectors: enough rows and columns to use each
-    element several times."""
+    """Whether tiles are faster than a reduction along vectors: there is enough to multiply, and one
+    side fills them. Two rows that meet a weight are enough (2 x 4096 x 4096 on a Zen 4 read it at
+    19 to 22 GB/s instead of 11 to 13)."""
     contraction = products.contraction
     if tiled(contraction.compute, target) is None:
         return False
     rows, columns, depth = (
         _points_of(axes) for axes in (contraction.rows, contraction.columns, contraction.depth)
     )  # fmt: skip
-    least, lanes = min(rows, columns), target.lanes(contraction.accumulator)
     enough = rows * columns * depth >= target.features.tiled_work
-    return enough and least >= 4 and max(rows, columns) >= lanes
+    return enough and max(rows, columns) >= target.lanes(contraction.accumulator)
 
 
 def _points_of(axes: Any) -> int:
