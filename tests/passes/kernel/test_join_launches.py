@@ -24,7 +24,8 @@ from tests.passes.kernel.programs import (
     tensor,
 )
 
-TO_KERNELS = ",".join(list(stages())[:-2])
+#: Products stay the library's, whatever this processor's figures say.
+TO_KERNELS = ",".join(name for name in list(stages())[:-2] if name != "choose-contractions")
 
 
 def launches(module):
