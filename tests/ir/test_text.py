@@ -74,7 +74,7 @@ def example_of(cls):
 
 def declarations(cls, example):
     """Block arguments for the values that the example uses and does not define."""
-    if cls.name in DECLARED or cls.region_fields:
+    if cls.name in DECLARED or any(f.kind == "one" for f in cls.region_fields):
         return DECLARED.get(cls.name, {})
     written = re.escape(cls.keyword or cls.name)
     found = re.search(rf"\b{written}(?: @\w+\()? ?(?:\w+, )?((?:%\w+(?:, )?)*)", example)

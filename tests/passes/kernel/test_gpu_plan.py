@@ -15,7 +15,9 @@ from irc.passes.kernel.gpu import schedule
 from irc.passes.kernel.gpu.combine import Reduction
 from irc.passes.kernel.gpu.form import _GpuKernel
 from irc.passes.kernel.gpu.plan import INDEX_LIMIT, fits_32_bits, plan_for_gpu
+from irc.passes.kernel.gpu.transposed import contiguous_axis, transposed_tile
 from irc.passes.kernel.plan.plan import flatten
+from irc.target.gpu import GpuFeatures
 from tests.passes.kernel.programs import Program, read, tensor
 
 I0, I1, I2 = axis(0), axis(1), axis(2)
@@ -59,8 +61,8 @@ def test_the_axis_of_one_element_a_step():
         (64 * I0 + I1, "i1"), (I0 + 64 * I1, "i0"), (I0 + I1, "i1"), (2 * I0, None), (7, None),
         (I1 * N, None), (2 * I0 + I1 // 2, None), (I0 * I1, None),
     ):  # fmt: skip
-        assert schedule._contiguous_axis(offset, names) == expected, offset
-    assert schedule._contiguous_axis(I0, []) is None
+        assert contiguous_axis(offset, names) == expected, offset
+    assert contiguous_axis(I0, []) is None
 
 
 def test_what_moves_along_rows_and_from_row_to_row():
@@ -121,8 +123,9 @@ COLUMNS = tensor(64, 64, strides=(1, 64))
         ([SQUARE], [(0, (I0, I1))], (COLUMNS,), (1, 0)),
         ([SQUARE], [(0, (I0, I1)), (0, (I1, I0))], (), (0, 1)),
         ([tensor(8, 8)], [(0, (I1, I0))], (tensor(8, 8),), (0, 1)),
-        ([tensor(8, 7)], [(0, (I1, I0))], (tensor(7, 8),), None),
-        ([tensor(7, 8)], [(0, (I1, I0))], (tensor(8, 7),), None),
+        ([tensor(8, 4)], [(0, (I1, I0))], (tensor(4, 8),), (0, 1)),
+        ([tensor(8, 3)], [(0, (I1, I0))], (tensor(3, 8),), None),
+        ([tensor(3, 8)], [(0, (I1, I0))], (tensor(8, 3),), None),
         ([LONG], [(0, (I0,))], (), None),
         ([SQUARE], [(0, (I1 // 2, I0))], (), None),
         ([LONG], [(0, PLUS)], (COLUMNS,), None),
@@ -136,7 +139,8 @@ COLUMNS = tensor(64, 64, strides=(1, 64))
 def test_axes_that_are_contiguous_where_read_and_where_written(arrays, reads, types, axes):
     sizes = types[0].shape if types else (64, 64)
     plan = lone(arrays, sizes, reads, *[None] * len(types), types=types)
-    assert schedule._transposed_axes(plan) == axes
+    tile = transposed_tile(plan, GpuFeatures.sm_90())
+    assert (None if tile is None else tile.axes) == axes
 
 
 SCATTERED = loop.ResultAttr("scatter", "sum", None, A.DimsAttr([I0, I1]))
