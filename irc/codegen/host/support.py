@@ -21,9 +21,19 @@ Programs give 0 bytes in their first call (`HostMemory.ask_huge_pages`).
 tensors become new handles, None becomes a null handle. 1 with a Python error set when they differ.
 
 `host_support_arena` and `host_support_results` have the rest.
+
+Support functions read records (descriptors, tables, plans) whose fields are words of 64 bits. In
+the text of all support modules `%count = word i64, ptr %board, i64 BOARD_COUNT` stands for LLVM's
+
+    %count.at = getelementptr i64, ptr %board, i64 BOARD_COUNT
+    %count = load i64, ptr %count.at
+
+so that `%count.at` is there for what writes the word back; `word ptr` reads a pointer.
 """
 
 from __future__ import annotations
+
+import re
 
 from irc.codegen.host import support_arena as host_support_arena
 from irc.codegen.host.support_results import LOCK, RESULTS
@@ -86,14 +96,11 @@ entry:
 keys:
   %handle = getelementptr i8, ptr %object, i64 16
   %impl = load ptr, ptr %handle
-  %offset.at = getelementptr i64, ptr %runtime, i64 3
-  %offset = load i64, ptr %offset.at
+  %offset = word i64, ptr %runtime, i64 3
   %keys.at = getelementptr i8, ptr %impl, i64 %offset
   %keys.word = load i64, ptr %keys.at
-  %required.at = getelementptr i64, ptr %runtime, i64 4
-  %required = load i64, ptr %required.at
-  %forbidden.at = getelementptr i64, ptr %runtime, i64 5
-  %forbidden = load i64, ptr %forbidden.at
+  %required = word i64, ptr %runtime, i64 4
+  %forbidden = word i64, ptr %runtime, i64 5
   %has = and i64 %keys.word, %required
   %has.ok = icmp eq i64 %has, %required
   %more = and i64 %keys.word, %forbidden
@@ -116,8 +123,7 @@ read:
   %dtype = sext i32 %dtype32 to i64
   %dim = load i64, ptr %dim.out
   %want.dtype = load i64, ptr %spec
-  %want.dim.at = getelementptr i64, ptr %spec, i64 1
-  %want.dim = load i64, ptr %want.dim.at
+  %want.dim = word i64, ptr %spec, i64 1
   %e.ok = icmp eq i32 %e, 0
   %dtype.ok = icmp eq i64 %dtype, %want.dtype
   %dim.ok = icmp eq i64 %dim, %want.dim
@@ -125,8 +131,7 @@ read:
   %ok2 = and i1 %ok1, %dim.ok
   br i1 %ok2, label %shape, label %bad
 shape:
-  %with.strides.at = getelementptr i64, ptr %spec, i64 2
-  %with.strides = load i64, ptr %with.strides.at
+  %with.strides = word i64, ptr %spec, i64 2
   %strides.checked = icmp ne i64 %with.strides, 0
   %sizes = load ptr, ptr %sizes.out
   %strides = load ptr, ptr %strides.out
@@ -138,10 +143,8 @@ loop:
   %done = icmp eq i64 %i, %dim
   br i1 %done, label %data, label %one
 one:
-  %size.at = getelementptr i64, ptr %sizes, i64 %i
-  %size = load i64, ptr %size.at
-  %want.size.at = getelementptr i64, ptr %want.sizes, i64 %i
-  %want.size = load i64, ptr %want.size.at
+  %size = word i64, ptr %sizes, i64 %i
+  %want.size = word i64, ptr %want.sizes, i64 %i
   %size.any = icmp slt i64 %want.size, 0
   %size.same = icmp eq i64 %size, %want.size
   %size.ok = or i1 %size.any, %size.same
@@ -154,8 +157,7 @@ stride:
 stride.check:
   %stride.at = getelementptr i64, ptr %strides, i64 %i
   %stride.value = load i64, ptr %stride.at
-  %want.stride.at = getelementptr i64, ptr %want.strides, i64 %i
-  %want.stride = load i64, ptr %want.stride.at
+  %want.stride = word i64, ptr %want.strides, i64 %i
   %stride.any = icmp slt i64 %want.stride, 0
   %stride.same = icmp eq i64 %stride.value, %want.stride
   %stride.ok = or i1 %stride.any, %stride.same
@@ -217,8 +219,7 @@ loop:
 one:
   %kind.at = getelementptr i8, ptr %kinds, i64 %i
   %kind = load i8, ptr %kind.at
-  %word.at = getelementptr i64, ptr %payload, i64 %i
-  %word = load i64, ptr %word.at
+  %word = word i64, ptr %payload, i64 %i
   switch i8 %kind, label %object [ i8 0, label %tensor i8 1, label %int
                                    i8 2, label %float i8 3, label %bool ]
 tensor:
@@ -276,8 +277,7 @@ entry:
   %tuple.type = load ptr, ptr %tuple.at
   %size.at = getelementptr i8, ptr %result, i64 16
   %size = load i64, ptr %size.at
-  %none.at = getelementptr i64, ptr %runtime, i64 2
-  %none = load ptr, ptr %none.at
+  %none = word ptr, ptr %runtime, i64 2
   %is.tuple = icmp eq ptr %type, %tuple.type
   %same.size = icmp eq i64 %size, %count
   %ok = and i1 %is.tuple, %same.size
@@ -288,8 +288,7 @@ loop:
   br i1 %end, label %good, label %one
 one:
   %items = getelementptr i8, ptr %result, i64 24
-  %item.at = getelementptr ptr, ptr %items, i64 %i
-  %item = load ptr, ptr %item.at
+  %item = word ptr, ptr %items, i64 %i
   %out.at = getelementptr i64, ptr %out, i64 %i
   %kind.at = getelementptr i8, ptr %kinds, i64 %i
   %kind = load i8, ptr %kind.at
@@ -360,8 +359,7 @@ fail:
   %silent = icmp eq ptr %already, null
   br i1 %silent, label %complain, label %answer
 complain:
-  %error.type.at = getelementptr i64, ptr %runtime, i64 11
-  %error.type = load ptr, ptr %error.type.at
+  %error.type = word ptr, ptr %runtime, i64 11
   call void @PyErr_SetString(ptr %error.type, ptr @irc_bad_results)
   br label %answer
 answer:
@@ -410,9 +408,18 @@ SIGNATURES = {
 }
 
 
+_WORD = re.compile(r"^ *%([\w.]+) = word (i64|ptr), (ptr %[\w.]+, i64 [\w%.]+)$", re.MULTILINE)
+_LOAD = r"  %\1.at = getelementptr i64, \3\n  %\1 = load \2, ptr %\1.at"
+
+
+def written_out(text: str) -> str:
+    """`text` in LLVM's own instructions, for words as the head of this file has them."""
+    return _WORD.sub(_LOAD, text)
+
+
 def support_text() -> str:
     """The support module as LLVM text, without a target line."""
     parts = (DECLARATIONS, CHECK_TENSOR, host_support_arena.arena_text(), RELEASES, HUGE_PAGES)
     text = "".join((*parts, PYTHON_CALLS, RESULTS, LOCK))
     text = text.replace("HUGE_RESULT", str(HUGE_RESULT_THRESHOLD))
-    return text.replace("MADV_HUGEPAGE", str(_MADV_HUGEPAGE))
+    return written_out(text.replace("MADV_HUGEPAGE", str(_MADV_HUGEPAGE)))

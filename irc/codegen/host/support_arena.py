@@ -37,10 +37,8 @@ _MADV_HUGEPAGE = 14
 _ACQUIRE = """
 define ptr @irc_arena_acquire(ptr %slots, i64 %bytes, i64 %views) {
 entry:
-  %pool.at = getelementptr ptr, ptr %slots, i64 ARENA_SLOTS
-  %pool = load ptr, ptr %pool.at
-  %serial.at = getelementptr i64, ptr %pool.at, i64 1
-  %serial = load i64, ptr %serial.at
+  %pool = word ptr, ptr %slots, i64 ARENA_SLOTS
+  %serial = word i64, ptr %pool.at, i64 1
   %kept.at = getelementptr i64, ptr %pool, i64 1
   %large = icmp sgt i64 %bytes, POOLED_BYTES
   br i1 %large, label %common, label %scan
@@ -158,8 +156,7 @@ entry:
 _RELEASE = """
 define void @irc_arena_release(ptr %slots, ptr %block) {
 entry:
-  %pool.at = getelementptr ptr, ptr %slots, i64 ARENA_SLOTS
-  %pool = load ptr, ptr %pool.at
+  %pool = word ptr, ptr %slots, i64 ARENA_SLOTS
   %kept.at = getelementptr i64, ptr %pool, i64 1
   %capacity.at = getelementptr i8, ptr %block, i64 -64
   %capacity = load i64, ptr %capacity.at
@@ -195,8 +192,7 @@ done:
 
 define i64 @irc_arena_drain(ptr %slots) {
 entry:
-  %pool.at = getelementptr ptr, ptr %slots, i64 ARENA_SLOTS
-  %pool = load ptr, ptr %pool.at
+  %pool = word ptr, ptr %slots, i64 ARENA_SLOTS
   %kept.at = getelementptr i64, ptr %pool, i64 1
   br label %scan
 scan:

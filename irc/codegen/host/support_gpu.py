@@ -46,7 +46,7 @@ from irc.codegen.host import (
     support_products,
     support_reads,
 )
-from irc.codegen.host.support import CHECK_TENSOR
+from irc.codegen.host.support import CHECK_TENSOR, written_out
 
 POINTERS, SIZES, VARIANTS, LOADER, FIRST_VARIANT = 0, 1, 2, 3, 4
 VARIANT_WORDS, VARIANT_LIMIT = 5, 16
@@ -87,17 +87,14 @@ declare ptr @memset(ptr, i32, i64)
 _FOR_GPU = (
     ("@irc_check_tensor(ptr %runtime,",
      "@irc_gpu_check_tensor(ptr %table, i64 %device, ptr %runtime,"),
-    ("%required.at = getelementptr i64, ptr %runtime, i64 4",
-     "%required.at = getelementptr i64, ptr %table, i64 2"),
-    ("%forbidden.at = getelementptr i64, ptr %runtime, i64 5",
-     "%forbidden.at = getelementptr i64, ptr %table, i64 3"),
+    ("%required = word i64, ptr %runtime, i64 4", "%required = word i64, ptr %table, i64 2"),
+    ("%forbidden = word i64, ptr %runtime, i64 5", "%forbidden = word i64, ptr %table, i64 3"),
     ("  %e4 = call i32 @aoti_torch_get_strides(ptr %handle, ptr %strides.out)\n", """\
   %e4 = call i32 @aoti_torch_get_strides(ptr %handle, ptr %strides.out)
   %index.out = alloca i32
   %e.index = call i32 @aoti_torch_get_device_index(ptr %handle, ptr %index.out)
   %index = load i32, ptr %index.out
-  %mask.at = getelementptr i64, ptr %table, i64 1
-  %mask = load i64, ptr %mask.at
+  %mask = word i64, ptr %table, i64 1
   %index.wide = or i64 %device, %mask
   %index.want = trunc i64 %index.wide to i32
   %index.off = xor i32 %index, %index.want
@@ -126,18 +123,15 @@ define i32 @irc_gpu_enter(ptr %table, i64 %device, ptr %guard) {
 entry:
   %now.out = alloca ptr
   store ptr null, ptr %now.out
-  %get.at = getelementptr ptr, ptr %table, i64 5
-  %get = load ptr, ptr %get.at
+  %get = word ptr, ptr %table, i64 5
   %first = getelementptr ptr, ptr %table, i64 16
-  %wanted.at = getelementptr ptr, ptr %first, i64 %device
-  %wanted = load ptr, ptr %wanted.at
+  %wanted = word ptr, ptr %first, i64 %device
   %e1 = call i32 %get(ptr %now.out)
   %now = load ptr, ptr %now.out
   %there = icmp eq ptr %now, %wanted
   br i1 %there, label %done, label %move
 move:
-  %mask.at = getelementptr i64, ptr %table, i64 1
-  %mask = load i64, ptr %mask.at
+  %mask = word i64, ptr %table, i64 1
   %index.wide = or i64 %device, %mask
   %index = trunc i64 %index.wide to i32
   %held = load ptr, ptr %guard
@@ -178,8 +172,7 @@ entry:
   br i1 %none, label %done, label %drop
 drop:
   store ptr null, ptr %guard
-  %delete.at = getelementptr ptr, ptr %table, i64 9
-  %delete = load ptr, ptr %delete.at
+  %delete = word ptr, ptr %table, i64 9
   %ignored = call i32 %delete(ptr %held)
   br label %done
 done:
@@ -188,12 +181,10 @@ done:
 
 define i32 @irc_gpu_stream(ptr %table, i64 %device, ptr %out) {
 entry:
-  %mask.at = getelementptr i64, ptr %table, i64 1
-  %mask = load i64, ptr %mask.at
+  %mask = word i64, ptr %table, i64 1
   %index.wide = or i64 %device, %mask
   %index = trunc i64 %index.wide to i32
-  %get.at = getelementptr ptr, ptr %table, i64 7
-  %get = load ptr, ptr %get.at
+  %get = word ptr, ptr %table, i64 7
   %e = call i32 %get(i32 %index, ptr %out)
   ret i32 %e
 }
@@ -286,8 +277,7 @@ begin:
   br i1 %large, label %invalid, label %keyed
 keyed:
   %pointers = load i64, ptr %kernel
-  %sizes.at = getelementptr i64, ptr %kernel, i64 1
-  %sizes = load i64, ptr %sizes.at
+  %sizes = word i64, ptr %kernel, i64 1
   %key = call i64 @irc_gpu_key(i64 %pointers, i64 %sizes, ptr %values)
   %known = call ptr @irc_gpu_variant(ptr %kernel, i64 %key)
   %missing = icmp eq ptr %known, null
@@ -295,8 +285,7 @@ keyed:
 ask:
   call void @irc_lock(ptr %state)
   store i64 %key, ptr %key.out
-  %loader.at = getelementptr ptr, ptr %kernel, i64 3
-  %loader = load ptr, ptr %loader.at
+  %loader = word ptr, ptr %kernel, i64 3
   %answer = call ptr @irc_call_python(ptr %loader, ptr @irc_int_kind, ptr %key.out, i64 1)
   %raised = icmp eq ptr %answer, null
   br i1 %raised, label %lost, label %asked
@@ -307,16 +296,14 @@ asked:
   br i1 %still, label %lost, label %go
 go:
   %variant = phi ptr [ %known, %keyed ], [ %new, %asked ]
-  %function.at = getelementptr ptr, ptr %variant, i64 1
-  %function = load ptr, ptr %function.at
+  %function = word ptr, ptr %variant, i64 1
   %threads.at = getelementptr i64, ptr %variant, i64 2
   %threads.word = load i64, ptr %threads.at
   %threads = trunc i64 %threads.word to i32
   %shared.at = getelementptr i64, ptr %variant, i64 3
   %shared.word = load i64, ptr %shared.at
   %shared = trunc i64 %shared.word to i32
-  %early.at = getelementptr i64, ptr %variant, i64 4
-  %early = load i64, ptr %early.at
+  %early = word i64, ptr %variant, i64 4
   %is.early = icmp ne i64 %early, 0
   br i1 %is.early, label %overlapping, label %plain
 overlapping:
@@ -339,14 +326,12 @@ overlapping:
   store ptr %attribute, ptr %attributes.at
   %count.of = getelementptr i64, ptr %config, i64 6
   store i64 1, ptr %count.of
-  %ex.at = getelementptr ptr, ptr %table, i64 TABLE_LAUNCH_EARLY
-  %ex = load ptr, ptr %ex.at
+  %ex = word ptr, ptr %table, i64 TABLE_LAUNCH_EARLY
   %ex.code = call i32 %ex(ptr %config, ptr %function, ptr %params, ptr null)
   ret i32 %ex.code
 plain:
   %instances = trunc i64 %grid to i32
-  %launch.at = getelementptr ptr, ptr %table, i64 4
-  %launch = load ptr, ptr %launch.at
+  %launch = word ptr, ptr %table, i64 4
   %code = call i32 %launch(ptr %function, i32 %instances, i32 1, i32 1, i32 %threads, i32 1, i32 1,
                            i32 %shared, ptr %stream, ptr %params, ptr null)
   ret i32 %code
@@ -366,35 +351,30 @@ entry:
   %words = alloca [4 x i64]
   %params = alloca [4 x ptr]
   %rings = getelementptr ptr, ptr %table, i64 TABLE_RINGS
-  %ring.at = getelementptr ptr, ptr %rings, i64 %device
-  %ring = load ptr, ptr %ring.at
+  %ring = word ptr, ptr %rings, i64 %device
   %none = icmp eq ptr %ring, null
   %many = icmp ugt i64 %bytes, RING_BYTES
   %not.here = or i1 %none, %many
   br i1 %not.here, label %python, label %look
 look:
-  %capturing.at = getelementptr ptr, ptr %table, i64 TABLE_IS_CAPTURING
-  %capturing = load ptr, ptr %capturing.at
+  %capturing = word ptr, ptr %table, i64 TABLE_IS_CAPTURING
   store i32 0, ptr %status.out
   %e.status = call i32 %capturing(ptr %stream, ptr %status.out)
   %status = load i32, ptr %status.out
   %e = or i32 %e.status, %status
   %plain = icmp eq i32 %e, 0
   %head = load i64, ptr %ring
-  %tail.at = getelementptr i64, ptr %ring, i64 RING_TAIL
-  %tail = load i64, ptr %tail.at
+  %tail = word i64, ptr %ring, i64 RING_TAIL
   %used = sub i64 %tail, %head
   %room = icmp ult i64 %used, RING_PLACES
   %can = and i1 %plain, %room
   br i1 %can, label %put, label %python
 put:
   %slot = urem i64 %tail, RING_PLACES
-  %memory.at = getelementptr ptr, ptr %ring, i64 RING_MEMORY
-  %memory = load ptr, ptr %memory.at
+  %memory = word ptr, ptr %ring, i64 RING_MEMORY
   %offset = mul i64 %slot, RING_BYTES
   %place = getelementptr i8, ptr %memory, i64 %offset
-  %kernel.at = getelementptr ptr, ptr %ring, i64 RING_KERNEL
-  %kernel = load ptr, ptr %kernel.at
+  %kernel = word ptr, ptr %ring, i64 RING_KERNEL
   %has.none = icmp eq ptr %kernel, null
   br i1 %has.none, label %copies, label %launches
 launches:
@@ -413,15 +393,13 @@ launches:
   store ptr %count.at, ptr %p1
   store ptr %seen.at, ptr %p2
   store ptr %tell.at, ptr %p3
-  %launch.at = getelementptr ptr, ptr %table, i64 TABLE_LAUNCH
-  %launch = load ptr, ptr %launch.at
+  %launch = word ptr, ptr %table, i64 TABLE_LAUNCH
   %launch.code = call i32 %launch(ptr %kernel, i32 1, i32 1, i32 1, i32 CHECK_THREADS, i32 1, i32 1,
                                   i32 0, ptr %stream, ptr %params, ptr null)
   br label %asked
 copies:
   %ignored = call ptr @memset(ptr %place, i32 2, i64 %bytes)
-  %copy.at = getelementptr ptr, ptr %table, i64 TABLE_COPY_OUT
-  %copy = load ptr, ptr %copy.at
+  %copy = word ptr, ptr %table, i64 TABLE_COPY_OUT
   %copy.code = call i32 %copy(ptr %place, ptr %data, i64 %bytes, ptr %stream)
   br label %asked
 asked:
@@ -450,24 +428,20 @@ python:
 TOLD = """
 define i32 @irc_gpu_told(ptr %table, i64 %device) {
 entry:
-  %late.at = getelementptr i64, ptr %table, i64 TABLE_LATE
-  %late = load i64, ptr %late.at
+  %late = word i64, ptr %table, i64 TABLE_LATE
   %quiet = icmp eq i64 %late, 0
   br i1 %quiet, label %begin, label %told
 begin:
   %boards = getelementptr ptr, ptr %table, i64 TABLE_FLAGS
-  %first.at = getelementptr ptr, ptr %boards, i64 %device
-  %first = load ptr, ptr %first.at
+  %first = word ptr, ptr %boards, i64 %device
   br label %board
 board:
   %here = phi ptr [ %first, %begin ], [ %next, %end ]
   %none = icmp eq ptr %here, null
   br i1 %none, label %untold, label %flags
 flags:
-  %count.at = getelementptr i64, ptr %here, i64 BOARD_COUNT
-  %count = load i64, ptr %count.at
-  %memory.at = getelementptr ptr, ptr %here, i64 BOARD_MEMORY
-  %memory = load ptr, ptr %memory.at
+  %count = word i64, ptr %here, i64 BOARD_COUNT
+  %memory = word ptr, ptr %here, i64 BOARD_MEMORY
   br label %flag
 flag:
   %i = phi i64 [ 0, %flags ], [ %i.next, %look ]
@@ -481,8 +455,7 @@ look:
   %holds = icmp ne i8 %held, 0
   br i1 %holds, label %flag, label %told
 end:
-  %next.at = getelementptr ptr, ptr %here, i64 BOARD_NEXT
-  %next = load ptr, ptr %next.at
+  %next = word ptr, ptr %here, i64 BOARD_NEXT
   br label %board
 untold:
   ret i32 0
@@ -527,4 +500,4 @@ def support_text() -> str:
     text = text.replace("EARLY_ATTRIBUTE", str(cuda.EARLY_ATTRIBUTE))
     for name in ("RINGS", "FLAGS", "IS_CAPTURING", "COPY_OUT", "LATE", "LAUNCH_EARLY", "LAUNCH"):
         text = text.replace(f"TABLE_{name}", str(getattr(cuda, name)))
-    return text.replace("LARGEST_GRID", str(_LARGEST_GRID))
+    return written_out(text.replace("LARGEST_GRID", str(_LARGEST_GRID)))

@@ -15,6 +15,7 @@ in the stream's graphs (the words at `PLAN_BUSY`). `irc.runtime.graphs_native` m
 from __future__ import annotations
 
 from irc.boundary import cuda
+from irc.codegen.host.support import written_out
 
 #: Words of a program: tables of torch and CUDA, the GPU's number, the first plan, and what is
 #: called in Python: for late errors, for arguments and for a list that no plan is for, for a launch
@@ -64,22 +65,17 @@ entry:
   %seen = alloca [3 x ptr]
   %overflow = alloca i32
   %runtime = load ptr, ptr %program
-  %table.at = getelementptr i64, ptr %program, i64 PROGRAM_TABLE
-  %table = load ptr, ptr %table.at
-  %device.at = getelementptr i64, ptr %program, i64 PROGRAM_DEVICE
-  %device = load i64, ptr %device.at
-  %int.type.at = getelementptr i64, ptr %runtime, i64 12
-  %int.type = load ptr, ptr %int.type.at
-  %list.at = getelementptr i64, ptr %plan, i64 PLAN_ARGUMENTS
-  %list = load ptr, ptr %list.at
+  %table = word ptr, ptr %program, i64 PROGRAM_TABLE
+  %device = word i64, ptr %program, i64 PROGRAM_DEVICE
+  %int.type = word ptr, ptr %runtime, i64 12
+  %list = word ptr, ptr %plan, i64 PLAN_ARGUMENTS
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
   %end = icmp eq i64 %i, %count
   br i1 %end, label %yes, label %one
 one:
-  %object.at = getelementptr ptr, ptr %arguments, i64 %i
-  %object = load ptr, ptr %object.at
+  %object = word ptr, ptr %arguments, i64 %i
   %word = mul i64 %i, ARGUMENT_WORDS
   %record = getelementptr i64, ptr %list, i64 %word
   %kind = load i64, ptr %record
@@ -96,8 +92,7 @@ address:
   %now = load ptr, ptr %seen
   %data.at = getelementptr ptr, ptr %data, i64 %i
   store ptr %now, ptr %data.at
-  %wanted.at = getelementptr i64, ptr %record, i64 2
-  %wanted = load ptr, ptr %wanted.at
+  %wanted = word ptr, ptr %record, i64 2
   %stays = icmp eq ptr %now, %wanted
   %anywhere = icmp eq i64 %kind, ARGUMENT_ANYWHERE
   %there = or i1 %stays, %anywhere
@@ -131,30 +126,24 @@ define ptr @irc_graph_find(ptr %program, ptr %arguments, i64 %count, ptr %data, 
 entry:
   %current.out = alloca ptr
   %status.out = alloca i32
-  %table.at = getelementptr i64, ptr %program, i64 PROGRAM_TABLE
-  %table = load ptr, ptr %table.at
-  %device.at = getelementptr i64, ptr %program, i64 PROGRAM_DEVICE
-  %device = load i64, ptr %device.at
-  %first.at = getelementptr i64, ptr %program, i64 PROGRAM_PLAN
-  %first = load ptr, ptr %first.at
+  %table = word ptr, ptr %program, i64 PROGRAM_TABLE
+  %device = word i64, ptr %program, i64 PROGRAM_DEVICE
+  %first = word ptr, ptr %program, i64 PROGRAM_PLAN
   %empty = icmp eq ptr %first, null
   br i1 %empty, label %none, label %context
 context:
   store ptr null, ptr %current.out
-  %get.at = getelementptr ptr, ptr %table, i64 GET_CONTEXT
-  %get = load ptr, ptr %get.at
+  %get = word ptr, ptr %table, i64 GET_CONTEXT
   %e.context = call i32 %get(ptr %current.out)
   %current = load ptr, ptr %current.out
   %place = add i64 %device, CONTEXTS
-  %wanted.at = getelementptr ptr, ptr %table, i64 %place
-  %wanted = load ptr, ptr %wanted.at
+  %wanted = word ptr, ptr %table, i64 %place
   %here = icmp eq ptr %current, %wanted
   br i1 %here, label %stream, label %none
 stream:
   %e.stream = call i32 @irc_gpu_stream(ptr %table, i64 %device, ptr %stream.out)
   %current.stream = load ptr, ptr %stream.out
-  %capturing.at = getelementptr ptr, ptr %table, i64 IS_CAPTURING
-  %capturing = load ptr, ptr %capturing.at
+  %capturing = word ptr, ptr %table, i64 IS_CAPTURING
   store i32 0, ptr %status.out
   %e.status = call i32 %capturing(ptr %current.stream, ptr %status.out)
   %status = load i32, ptr %status.out
@@ -168,15 +157,11 @@ look:
   %over = icmp eq ptr %plan, null
   br i1 %over, label %none, label %one
 one:
-  %its.count.at = getelementptr i64, ptr %plan, i64 PLAN_COUNT
-  %its.count = load i64, ptr %its.count.at
-  %its.stream.at = getelementptr i64, ptr %plan, i64 PLAN_STREAM
-  %its.stream = load ptr, ptr %its.stream.at
-  %busy.at.at = getelementptr i64, ptr %plan, i64 PLAN_BUSY
-  %busy.at = load ptr, ptr %busy.at.at
+  %its.count = word i64, ptr %plan, i64 PLAN_COUNT
+  %its.stream = word ptr, ptr %plan, i64 PLAN_STREAM
+  %busy.at = word ptr, ptr %plan, i64 PLAN_BUSY
   %owner = load i64, ptr %busy.at
-  %native.at = getelementptr i64, ptr %busy.at, i64 1
-  %native = load i64, ptr %native.at
+  %native = word i64, ptr %busy.at, i64 1
   %busy = or i64 %owner, %native
   %same.count = icmp eq i64 %its.count, %count
   %same.stream = icmp eq ptr %its.stream, %current.stream
@@ -195,19 +180,16 @@ other:
   %next = load ptr, ptr %plan
   br label %look
 found:
-  %owner.object.at = getelementptr i64, ptr %plan, i64 PLAN_OWNER
-  %owner.object = load ptr, ptr %owner.object.at
+  %owner.object = word ptr, ptr %plan, i64 PLAN_OWNER
   call void @Py_IncRef(ptr %owner.object)
   store i64 1, ptr %native.at
-  %ready.at = getelementptr i64, ptr %plan, i64 PLAN_READY
-  %ready = load ptr, ptr %ready.at
+  %ready = word ptr, ptr %plan, i64 PLAN_READY
   %always = icmp eq ptr %ready, null
   br i1 %always, label %take, label %ask
 ask:
   %answer = call ptr @irc_call_python(ptr %ready, ptr null, ptr null, i64 0)
   %runtime = load ptr, ptr %program
-  %true.at = getelementptr i64, ptr %runtime, i64 7
-  %true = load ptr, ptr %true.at
+  %true = word ptr, ptr %runtime, i64 7
   %is.ready = icmp eq ptr %answer, %true
   call void @Py_DecRef(ptr %answer)
   br i1 %is.ready, label %take, label %later
@@ -223,12 +205,9 @@ none:
 
 define i32 @irc_graph_launch(ptr %table, ptr %plan, ptr %data, ptr %stream) {
 entry:
-  %copies.at = getelementptr i64, ptr %plan, i64 PLAN_COPIES
-  %copies = load i64, ptr %copies.at
-  %list.at = getelementptr i64, ptr %plan, i64 PLAN_COPY_LIST
-  %list = load ptr, ptr %list.at
-  %copy.at = getelementptr ptr, ptr %table, i64 COPY_BYTES
-  %copy = load ptr, ptr %copy.at
+  %copies = word i64, ptr %plan, i64 PLAN_COPIES
+  %list = word ptr, ptr %plan, i64 PLAN_COPY_LIST
+  %copy = word ptr, ptr %table, i64 COPY_BYTES
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %i.next, %done ]
@@ -238,12 +217,9 @@ one:
   %word = mul i64 %i, COPY_WORDS
   %record = getelementptr i64, ptr %list, i64 %word
   %position = load i64, ptr %record
-  %target.at = getelementptr i64, ptr %record, i64 1
-  %target = load ptr, ptr %target.at
-  %bytes.at = getelementptr i64, ptr %record, i64 2
-  %bytes = load i64, ptr %bytes.at
-  %source.at = getelementptr ptr, ptr %data, i64 %position
-  %source = load ptr, ptr %source.at
+  %target = word ptr, ptr %record, i64 1
+  %bytes = word i64, ptr %record, i64 2
+  %source = word ptr, ptr %data, i64 %position
   %e = call i32 %copy(ptr %target, ptr %source, i64 %bytes, ptr %stream)
   %copied = icmp eq i32 %e, 0
   br i1 %copied, label %done, label %failed
@@ -251,8 +227,7 @@ done:
   %i.next = add i64 %i, 1
   br label %loop
 launch:
-  %graph.at = getelementptr i64, ptr %plan, i64 PLAN_GRAPH
-  %graph = load ptr, ptr %graph.at
+  %graph = word ptr, ptr %plan, i64 PLAN_GRAPH
   %launch.at = getelementptr ptr, ptr %table, i64 GRAPH_LAUNCH
   %launch.graph = load ptr, ptr %launch.at
   %code = call i32 %launch.graph(ptr %graph, ptr %stream)
@@ -267,29 +242,21 @@ define ptr @irc_graph_fresh(ptr %program, ptr %record, ptr %stream) {
 entry:
   %handle.out = alloca ptr
   %data.out = alloca ptr
-  %table.at = getelementptr i64, ptr %program, i64 PROGRAM_TABLE
-  %table = load ptr, ptr %table.at
-  %device.at = getelementptr i64, ptr %program, i64 PROGRAM_DEVICE
-  %device = load i64, ptr %device.at
-  %mask.at = getelementptr i64, ptr %table, i64 INDEX_MASK
-  %mask = load i64, ptr %mask.at
+  %table = word ptr, ptr %program, i64 PROGRAM_TABLE
+  %device = word i64, ptr %program, i64 PROGRAM_DEVICE
+  %mask = word i64, ptr %table, i64 INDEX_MASK
   %index.wide = or i64 %device, %mask
   %index = trunc i64 %index.wide to i32
   %type.wide = load i64, ptr %table
   %type = trunc i64 %type.wide to i32
-  %rank.at = getelementptr i64, ptr %record, i64 1
-  %rank = load i64, ptr %rank.at
-  %sizes.at = getelementptr i64, ptr %record, i64 2
-  %sizes = load ptr, ptr %sizes.at
-  %strides.at = getelementptr i64, ptr %record, i64 3
-  %strides = load ptr, ptr %strides.at
+  %rank = word i64, ptr %record, i64 1
+  %sizes = word ptr, ptr %record, i64 2
+  %strides = word ptr, ptr %record, i64 3
   %dtype.at = getelementptr i64, ptr %record, i64 4
   %dtype.wide = load i64, ptr %dtype.at
   %dtype = trunc i64 %dtype.wide to i32
-  %source.at = getelementptr i64, ptr %record, i64 5
-  %source = load ptr, ptr %source.at
-  %bytes.at = getelementptr i64, ptr %record, i64 6
-  %bytes = load i64, ptr %bytes.at
+  %source = word ptr, ptr %record, i64 5
+  %bytes = word i64, ptr %record, i64 6
   %e = call i32 @aoti_torch_empty_strided(i64 %rank, ptr %sizes, ptr %strides, i32 %dtype,
                                           i32 %type, i32 %index, ptr %handle.out)
   %made = icmp eq i32 %e, 0
@@ -320,10 +287,8 @@ none:
 
 define ptr @irc_graph_results(ptr %program, ptr %plan, ptr %arguments, i64 %count, ptr %stream) {
 entry:
-  %results.at = getelementptr i64, ptr %plan, i64 PLAN_RESULTS
-  %results = load i64, ptr %results.at
-  %list.at = getelementptr i64, ptr %plan, i64 PLAN_RESULT_LIST
-  %list = load ptr, ptr %list.at
+  %results = word i64, ptr %plan, i64 PLAN_RESULTS
+  %list = word ptr, ptr %plan, i64 PLAN_RESULT_LIST
   %python = icmp slt i64 %results, 0
   br i1 %python, label %finish, label %begin
 begin:
@@ -347,8 +312,7 @@ object:
   br label %put
 argument:
   %position = load i64, ptr %what.at
-  %given.at = getelementptr ptr, ptr %arguments, i64 %position
-  %given = load ptr, ptr %given.at
+  %given = word ptr, ptr %arguments, i64 %position
   call void @Py_IncRef(ptr %given)
   br label %put
 fresh:
@@ -384,16 +348,14 @@ entry:
   store ptr null, ptr %state
   %data = alloca ptr, i64 %count
   %runtime = load ptr, ptr %program
-  %table.at = getelementptr i64, ptr %program, i64 PROGRAM_TABLE
-  %table = load ptr, ptr %table.at
+  %table = word ptr, ptr %program, i64 PROGRAM_TABLE
   %device.at = getelementptr i64, ptr %program, i64 PROGRAM_DEVICE
   %its.device = load i64, ptr %device.at
   %late = call i32 @irc_gpu_told(ptr %table, i64 %its.device)
   %quiet = icmp eq i32 %late, 0
   br i1 %quiet, label %find, label %tell
 tell:
-  %errors.at = getelementptr i64, ptr %program, i64 PROGRAM_LATE
-  %errors = load ptr, ptr %errors.at
+  %errors = word ptr, ptr %program, i64 PROGRAM_LATE
   %told = call ptr @irc_call_python(ptr %errors, ptr @irc_int_kind, ptr %device.at, i64 1)
   %raised = icmp eq ptr %told, null
   br i1 %raised, label %error, label %told.none
@@ -401,13 +363,11 @@ told.none:
   call void @Py_DecRef(ptr %told)
   br label %find
 find:
-  %first.at = getelementptr i64, ptr %program, i64 PROGRAM_PLAN
-  %first = load ptr, ptr %first.at
+  %first = word ptr, ptr %program, i64 PROGRAM_PLAN
   %no.plan = icmp eq ptr %first, null
   br i1 %no.plan, label %other, label %settings
 settings:
-  %ask.at = getelementptr i64, ptr %program, i64 PROGRAM_SETTINGS
-  %ask = load ptr, ptr %ask.at
+  %ask = word ptr, ptr %program, i64 PROGRAM_SETTINGS
   %no.settings = icmp eq ptr %ask, null
   br i1 %no.settings, label %look, label %read
 read:
@@ -432,10 +392,8 @@ run:
   %busy.at.at = getelementptr i64, ptr %plan, i64 PLAN_BUSY
   %users = load ptr, ptr %busy.at.at
   %busy.at = getelementptr i64, ptr %users, i64 1
-  %owner.at = getelementptr i64, ptr %plan, i64 PLAN_OWNER
-  %owner = load ptr, ptr %owner.at
-  %calls.at = getelementptr i64, ptr %plan, i64 PLAN_CALLS
-  %calls = load i64, ptr %calls.at
+  %owner = word ptr, ptr %plan, i64 PLAN_OWNER
+  %calls = word i64, ptr %plan, i64 PLAN_CALLS
   %calls.more = add i64 %calls, 1
   store i64 %calls.more, ptr %calls.at
   %code = call i32 @irc_graph_launch(ptr %table, ptr %plan, ptr %data, ptr %stream)
@@ -493,8 +451,7 @@ entry:
   %words.at = getelementptr i8, ptr %self, i64 16
   %program = load ptr, ptr %words.at
   %runtime = load ptr, ptr %program
-  %list.type.at = getelementptr i64, ptr %runtime, i64 9
-  %list.type = load ptr, ptr %list.type.at
+  %list.type = word ptr, ptr %runtime, i64 9
   %type.at = getelementptr i8, ptr %list, i64 8
   %type = load ptr, ptr %type.at
   %is.list = icmp eq ptr %type, %list.type
@@ -540,7 +497,7 @@ def support_text() -> str:
     }  # fmt: skip
     for name in sorted(words, key=len, reverse=True):
         text = text.replace(name, str(words[name]))
-    return text
+    return written_out(text)
 
 
 __all__ = ["EXPORTS", "GPU_SUPPORT", "SUPPORT", "support_text"]

@@ -21,13 +21,10 @@ declare i32 @aoti_torch_empty_strided(i64, ptr, ptr, i32, i32, i32, ptr)
 define i32 @irc_gpu_empty(ptr %words, ptr %table, i64 %device, i64 %rank, ptr %sizes, ptr %strides,
                           i32 %dtype, ptr %out) uwtable personality ptr @__gxx_personality_v0 {
 entry:
-  %type.at = getelementptr i64, ptr %table, i64 TABLE_DEVICE_TYPE
-  %type = load i64, ptr %type.at
-  %mask.at = getelementptr i64, ptr %table, i64 TABLE_INDEX_MASK
-  %mask = load i64, ptr %mask.at
+  %type = word i64, ptr %table, i64 TABLE_DEVICE_TYPE
+  %mask = word i64, ptr %table, i64 TABLE_INDEX_MASK
   %index = or i64 %device, %mask
-  %empty.at = getelementptr i64, ptr %words, i64 WORDS_EMPTY
-  %empty = load ptr, ptr %empty.at
+  %empty = word ptr, ptr %words, i64 WORDS_EMPTY
   %none = icmp eq ptr %empty, null
   br i1 %none, label %torch, label %begin
 begin:

@@ -25,8 +25,7 @@ entry:
   %is.taken = icmp ne i64 %taken, 0
   br i1 %is.taken, label %no, label %look
 look:
-  %capturing.at = getelementptr ptr, ptr %table, i64 {cuda.IS_CAPTURING}
-  %capturing = load ptr, ptr %capturing.at
+  %capturing = word ptr, ptr %table, i64 {cuda.IS_CAPTURING}
   store i32 0, ptr %status.out
   %e.status = call i32 %capturing(ptr %stream, ptr %status.out)
   %status = load i32, ptr %status.out
@@ -34,18 +33,14 @@ look:
   %captured = icmp ne i32 %e.captured, 0
   br i1 %captured, label %back, label %begin
 begin:
-  %memory.at = getelementptr ptr, ptr %place, i64 {MEMORY}
-  %memory = load ptr, ptr %memory.at
-  %copy.at = getelementptr ptr, ptr %table, i64 {cuda.COPY_OUT}
-  %copy = load ptr, ptr %copy.at
+  %memory = word ptr, ptr %place, i64 {MEMORY}
+  %copy = word ptr, ptr %table, i64 {cuda.COPY_OUT}
   %e.copy = call i32 %copy(ptr %memory, ptr %data, i64 %bytes, ptr %stream)
   %is.copied = icmp eq i32 %e.copy, 0
   br i1 %is.copied, label %mark, label %back
 mark:
-  %event.at = getelementptr ptr, ptr %place, i64 {EVENT}
-  %event = load ptr, ptr %event.at
-  %record.at = getelementptr ptr, ptr %table, i64 {cuda.EVENT_RECORD}
-  %record = load ptr, ptr %record.at
+  %event = word ptr, ptr %place, i64 {EVENT}
+  %record = word ptr, ptr %table, i64 {cuda.EVENT_RECORD}
   %e.record = call i32 %record(ptr %event, ptr %stream)
   %is.marked = icmp eq i32 %e.record, 0
   br i1 %is.marked, label %yes, label %no
@@ -60,16 +55,13 @@ no:
 
 define i32 @irc_gpu_end_read(ptr %table, ptr %place, ptr %out) {{
 entry:
-  %event.at = getelementptr ptr, ptr %place, i64 {EVENT}
-  %event = load ptr, ptr %event.at
-  %wait.at = getelementptr ptr, ptr %table, i64 {cuda.EVENT_WAIT}
-  %wait = load ptr, ptr %wait.at
+  %event = word ptr, ptr %place, i64 {EVENT}
+  %wait = word ptr, ptr %table, i64 {cuda.EVENT_WAIT}
   %e.wait = call i32 %wait(ptr %event)
   %failed = icmp ne i32 %e.wait, 0
   br i1 %failed, label %done, label %take
 take:
-  %memory.at = getelementptr ptr, ptr %place, i64 {MEMORY}
-  %memory = load ptr, ptr %memory.at
+  %memory = word ptr, ptr %place, i64 {MEMORY}
   %word = load i64, ptr %memory
   store i64 %word, ptr %out
   %taken.at = getelementptr i64, ptr %place, i64 {TAKEN}

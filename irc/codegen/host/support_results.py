@@ -60,8 +60,7 @@ loop:
 size:
   %size.at = getelementptr i64, ptr %sizes, i64 %i
   %size.is = load i64, ptr %size.at
-  %want.size.at = getelementptr i64, ptr %want.sizes, i64 %i
-  %want.size = load i64, ptr %want.size.at
+  %want.size = word i64, ptr %want.sizes, i64 %i
   %size.ok = icmp eq i64 %size.is, %want.size
   br i1 %size.ok, label %stride, label %wrong
 stride:
@@ -71,8 +70,7 @@ stride:
 compare:
   %stride.at = getelementptr i64, ptr %strides, i64 %i
   %stride.is = load i64, ptr %stride.at
-  %want.stride.at = getelementptr i64, ptr %want.strides, i64 %i
-  %want.stride = load i64, ptr %want.stride.at
+  %want.stride = word i64, ptr %want.strides, i64 %i
   %other = icmp ne i64 %stride.is, %want.stride
   br label %one
 one:
@@ -127,8 +125,7 @@ answer:
 make:
   %dtype.word = load i64, ptr %spec
   %dtype = trunc i64 %dtype.word to i32
-  %rank.at = getelementptr i64, ptr %spec, i64 1
-  %rank = load i64, ptr %rank.at
+  %rank = word i64, ptr %spec, i64 1
   %sizes = getelementptr i64, ptr %spec, i64 3
   %strides = getelementptr i64, ptr %sizes, i64 %rank
   %e = call i32 @aoti_torch_create_tensor_from_blob_v2(ptr %data, i64 %rank, ptr %sizes,
@@ -180,8 +177,7 @@ entry:
   br i1 %raised, label %done, label %silent
 silent:
   call void @Py_DecRef(ptr %result)
-  %error.at = getelementptr i64, ptr %runtime, i64 11
-  %error = load ptr, ptr %error.at
+  %error = word ptr, ptr %runtime, i64 11
   call void @PyErr_SetString(ptr %error, ptr @irc_silent)
   br label %done
 done:
@@ -213,8 +209,7 @@ loop:
   %end = icmp eq i64 %i, %count
   br i1 %end, label %clear, label %one
 one:
-  %item.at = getelementptr ptr, ptr %items, i64 %i
-  %item = load ptr, ptr %item.at
+  %item = word ptr, ptr %items, i64 %i
   call void @Py_IncRef(ptr %item)
   %at = getelementptr ptr, ptr %owned, i64 %i
   store ptr %item, ptr %at
