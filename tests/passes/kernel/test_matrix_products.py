@@ -24,6 +24,18 @@ TILES = attrs.evolve(
 HERE = "amx-bf16" in TargetFeatures.host().sets
 
 
+def sums(rows, inner, columns, schedule, result, left="m, k", place="n, k"):
+    """A compute of products of bf16, summed up in f32."""
+    return f"""%s = loop.compute par(m: {rows}, n: {columns}) red(k: {inner}) -> reduce(sum, f32)
+    {schedule} {{
+    %p = loop.read %a[{left}] : bf16
+    %q = loop.read %w[{place}] : bf16
+    %p1 = arith.extf %p : bf16 to f32
+    %q1 = arith.extf %q : bf16 to f32
+    %v = arith.mulf %p1, %q1 : f32
+    loop.yield %v }} : {result}"""
+
+
 def text(rows, inner, columns, entries=MATRIX, panel=16, group=2, left="m, k", plain=False):
     a = f"tensor<[{rows}, {inner}] x bf16, strides [{inner}, 1]>"
     if left == "k, m":
@@ -37,13 +49,7 @@ def text(rows, inner, columns, entries=MATRIX, panel=16, group=2, left="m, k", p
     schedule = f"schedule #loop.schedule<cpu, {entries}>" if entries else ""
     return f"""func.func @main(%a: {a}, %w: {w}) -> {y} attributes {{level = "loop"}} {{
   %y = loop.group (m: {rows}, n: {columns}) {{
-  %s = loop.compute par(m: {rows}, n: {columns}) red(k: {inner}) -> reduce(sum, f32) {schedule} {{
-    %p = loop.read %a[{left}] : bf16
-    %q = loop.read %w[{place}] : bf16
-    %p1 = arith.extf %p : bf16 to f32
-    %q1 = arith.extf %q : bf16 to f32
-    %v = arith.mulf %p1, %q1 : f32
-    loop.yield %v }} : {y}
+  {sums(rows, inner, columns, schedule, y, left, place)}
   %r = loop.compute par(m: {rows}, n: {columns}) -> map {{
     %x = loop.read %s[m, n] : f32
     %o = math.tanh %x : f32

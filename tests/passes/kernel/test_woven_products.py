@@ -10,7 +10,15 @@ from irc.codegen.llvm.kernel_emitter import emit_text
 from irc.dialects import kernel
 from irc.interp.core import run
 from irc.ir.passes import PassManager
-from tests.passes.kernel.test_matrix_products import FITTING, HERE, OP, TILES, formed, kernels
+from tests.passes.kernel.test_matrix_products import (
+    FITTING,
+    HERE,
+    OP,
+    TILES,
+    formed,
+    kernels,
+    sums,
+)
 
 
 def text(rows, inner, columns, entries):
@@ -19,18 +27,12 @@ def text(rows, inner, columns, entries):
     a = f"tensor<[{rows}, {inner}] x bf16, strides [{inner}, 1]>"
     w = f"tensor<[{columns}, {inner}] x bf16, strides [{inner}, 1]>"
     y = f"tensor<[{rows}, {columns}] x f32, strides [{columns}, 1]>"
+    schedule = f'schedule #loop.schedule<cpu, products = "matrix"{entries}>'
     return f"""func.func @main(%a: {a}, %w: {w},
       %b: tensor<[{columns}] x f32, strides [1]>, %z: {y}) -> ({y}, {y})
       attributes {{level = "loop"}} {{
   %y, %x = loop.group (m: {rows}, n: {columns}) {{
-  %s = loop.compute par(m: {rows}, n: {columns}) red(k: {inner}) -> reduce(sum, f32)
-    schedule #loop.schedule<cpu, products = "matrix"{entries}> {{
-    %p = loop.read %a[m, k] : bf16
-    %q = loop.read %w[n, k] : bf16
-    %p1 = arith.extf %p : bf16 to f32
-    %q1 = arith.extf %q : bf16 to f32
-    %v = arith.mulf %p1, %q1 : f32
-    loop.yield %v }} : {y}
+  {sums(rows, inner, columns, schedule, y)}
   %r = loop.compute par(m: {rows}, n: {columns}) -> map {{
     %x = loop.read %s[m, n] : f32
     %c = loop.read %b[n] : f32
