@@ -1,26 +1,19 @@
-"""What the passes on weights, scatters, paddings and assertions decide, question by question."""
+"""What the passes on constant weights decide, question by question."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
-import irc
-from irc.analysis import products as M
 from irc.analysis.constant_values import ConstantValues
 from irc.dialects import graph
 from irc.ir import attributes as A
-from irc.ir.passes import PassContext, PassManager
 from irc.ir.symbols import symbol
-from irc.ir.types import TensorType, f16, f32, f64, i1, i32, i64, index
+from irc.ir.types import TensorType, f16, f32, f64, i32, index
 from irc.passes.frozen import fold_batch_norms as N
 from irc.passes.frozen import pack_weights as W
 from irc.passes.frozen.weighted_products import weighted_product
-from irc.passes.graph.accumulate_scatters import operands_of
-from irc.passes.graph.pad_matmul import PadMatmul
 from irc.target import Target
-from tests.passes.graph.aten_programs import Graph
+from tests.passes.graph.aten_programs import Graph, of
 
 S = symbol("s0")
 ELEMENTS = ("f32", "f16")
@@ -28,12 +21,6 @@ ELEMENTS = ("f32", "f16")
 
 def ints(*numbers):
     return A.ArrayAttr([A.IntegerAttr(n) for n in numbers])
-
-
-def of(*shapes, element=f32):
-    """A program with arguments of these sizes, and the arguments."""
-    p = Graph(*[TensorType(shape, element) for shape in shapes])
-    return p, *p.arguments
 
 
 # -- pack-weights
@@ -442,233 +429,3 @@ def test_scale_and_shift_that_steps_amount_to(functions, outcome):
     words = {"m": "constant", "a": "constant", "c": "constant", "r": "reciprocal", "n": "neg",
              "f": "full", "_": "_"}  # fmt: skip
     assert [said(scale), said(shift)] == [words.get(w, w) for w in outcome.split()]
-
-
-# -- accumulate-scatters
-
-
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize(
-    "case, taken",
-    [("zeros", True), ("ones", False), ("an argument", False), ("maxima", False),
-     ("read twice", False), ("bools", False), ("another operation", False)],
-)  # fmt: skip
-def test_sums_scattered_into_zeros(case, taken, turned):
-    element = i1 if case == "bools" else f32
-    p = Graph(*[TensorType((9, 4), element)] * 3, TensorType((2,), i64))
-    x, source, other, places = p.arguments
-    into = source if case == "an argument" else p.full(int(case == "ones"), 9, 4, element=element)
-    if case == "another operation":
-        made = p.value(graph.Neg, into)
-    else:
-        part = p.value(graph.Slice, other, dim=0, start=0, step=1,
-                       result_types=TensorType((2, 4), element))  # fmt: skip
-        made = p.builder.insert(graph.Put(
-            [into, part, places], [into.type],
-            {"combiner": A.StringAttr("max" if case == "maxima" else "sum"),
-             "dims": A.DenseIntsAttr((0,))},
-        )).results[0]  # fmt: skip
-    add = p.value(graph.Add, *((made, x) if turned else (x, made))).defining_op
-    if case == "read twice":
-        p.value(graph.Neg, made)
-    found, rest = operands_of(add)
-    assert (found is made.defining_op) is taken and (found is None) is not taken
-    assert rest is (x if taken else add.lhs)
-
-
-# -- pad-matmul
-
-
-@pytest.mark.parametrize(
-    "left, right, element, padding",
-    [
-        ((8, 8), (8, 8), f32, None), ((6, 8), (8, 8), f32, (2, 0, 0)),
-        ((8, 6), (6, 8), f32, (0, 2, 0)), ((8, 8), (8, 6), f32, (0, 0, 2)),
-        ((1, 8), (8, 8), f32, None), ((12, 8), (8, 8), f16, (4, 0, 0)),
-        ((12, 8), (8, 8), f32, None), ((6, 8), (8, 8), f64, None), ((S, 8), (8, 8), f32, None),
-        ((S, 6), (6, 8), f32, (0, 2, 0)), ((6, 0), (0, 8), f32, None), ((0, 6), (6, 8), f32, None),
-        ((6, 8), (8, 0), f32, None),
-    ],
-)  # fmt: skip
-def test_which_products_would_be_padded(left, right, element, padding):
-    p, x, y = of(left, right, element=element)
-    found = M.product_of(p.mm(x, y).defining_op)
-    assert (found and found.padding) == padding and (found is None or found.batch == 1)
-
-
-def test_the_batch_and_the_order_of_factors():
-    p, x, y = of((5, 6, 8), (5, 8, 8))
-    made = TensorType((5, 6, 8), f32)
-    found = M.product_of(p.call_aten("aten.bmm.default", made, {"self": x, "mat2": y}).defining_op)
-    assert found.batch == 5 and found.transposed == (False, False)
-    turned = p.value(graph.Permute, x, permutation=[0, 2, 1])
-    again = p.value(graph.Permute, x, permutation=[1, 0, 2])
-    assert M._is_transposed(turned) and not M._is_transposed(again) and not M._is_transposed(x)
-
-
-@pytest.mark.parametrize(
-    "force, balance, speedup, outcome",
-    [
-        (True, 1e9, 0.5, None), (False, 1e9, 2.0, "it is not compute-bound"),
-        (False, 1.0, 2.0, None), (False, 1.0, 1.1, "padded, it is 1.10 times as fast"),
-        (False, 1.0, 1.11, None), (False, 1.0, None, None),
-        (False, 2 * 512 / 3, 2.0, "it is not compute-bound"), (False, 2 * 512 / 3.1, 2.0, None),
-    ],
-)  # fmt: skip
-def test_when_padding_pays(force, balance, speedup, outcome):
-    p, x, y = of((512, 512), (512, 512))
-    call = p.mm(x, y).defining_op
-    product = SimpleNamespace(m=512, k=512, n=512, dtype="float32")
-    context = PassContext()
-    context.settled, context.measure = Target.named("avx2"), lambda given: speedup
-    why = PadMatmul(force=force, balance=balance).objection(call, product, context)
-    assert why == outcome if outcome is None else why.startswith(outcome)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_the_balance_is_that_of_the_target_for_an_element(dtype):
-    asked = []
-    p, x, y = of((512, 512), (512, 512))
-    call = p.mm(x, y).defining_op
-    target = SimpleNamespace(
-        operations_per_byte=lambda bits: asked.append(bits) or 1.0, is_gpu=False
-    )
-    product = SimpleNamespace(m=512, k=512, n=512, dtype=dtype)
-    context = SimpleNamespace(settled=target, measure=None, options=PassContext().options)
-    assert PadMatmul().objection(call, product, context) is None
-    assert asked == [32 if dtype == "float32" else 16]
-
-
-def padded(p, x, high, number=0.0, low=None):
-    low = low or [0] * len(high)
-    shape = [sum(sizes) for sizes in zip(x.type.shape, high, low, strict=True)]
-    return p.value(
-        graph.Pad, x, low=low, high=list(high),
-        value=graph.scalar_attribute(number, f32), result_types=TensorType(shape, f32),
-    )  # fmt: skip
-
-
-def part(p, x, *shape, start=0, step=1):
-    for dim, size in enumerate(shape):
-        if x.type.shape[dim] != size:
-            kind = graph.replace_size(x.type, dim, size)
-            x = p.value(graph.Slice, x, dim=dim, start=start, step=step, result_types=kind)
-    return x
-
-
-@pytest.mark.parametrize(
-    "make, taken",
-    [
-        (lambda p, x: part(p, padded(p, x, (2, 3)), 6, 5), True),
-        (lambda p, x: part(p, padded(p, x, (2, 4)), 6, 5), False),
-        (lambda p, x: part(p, padded(p, x, (2, 3), 1.0), 6, 5), False),
-        (lambda p, x: part(p, padded(p, x, (2, 3)), 6, 5, start=1), False),
-        (lambda p, x: part(p, padded(p, x, (2, 6)), 6, 5, step=2), False),
-        (lambda p, x: part(p, padded(p, x, (1, 3), low=[1, 0]), 6, 5), False),
-        (lambda p, x: x, False),
-        (lambda p, x: p.value(graph.Neg, x), False),
-    ],
-)
-def test_an_array_that_was_padded_before_is_found(make, taken):
-    p, x = of((6, 5))
-    value = make(p, x)
-    found = M.padded_before(value, (2, 3))
-    assert (found is not None) is taken and (found is None or found.type.shape == (8, 8))
-
-
-def test_every_other_element_of_a_padded_array_is_no_part_of_it():
-    p, x = of((6, 5))
-    value = part(p, padded(p, x, (2, 3)), 6, 4, step=2)
-    assert M.padded_before(value, (2, 4)) is None
-    assert M.padded_before(part(p, padded(p, x, (2, 3)), 6, 4), (2, 4)) is not None
-
-
-@pytest.mark.parametrize("which", [0, 1])
-def test_each_factor_is_asked_for_itself(which):
-    p, x, y = of((6, 7), (7, 5))
-    factors = [x, y]
-    plain = M.product_of(p.mm(*factors).defining_op)
-    assert plain.padding == (2, 1, 3) and not any(plain.transposed + plain.computed)
-    turned = p.value(graph.Permute, (x, y)[which], permutation=[1, 0])
-    factors[which] = p.value(graph.Permute, p.value(graph.Copy, turned), permutation=[1, 0])
-    found = M.product_of(p.mm(*factors).defining_op)
-    assert found.transposed == (which == 0, which == 1)
-    before = part(p, padded(p, (x, y)[which], ((2, 1), (1, 3))[which]), *(x, y)[which].type.shape)
-    factors[which] = before
-    assert M.product_of(p.mm(*factors).defining_op).computed == (which == 0, which == 1)
-
-
-def test_a_factor_whose_padding_takes_no_copy():
-    p, x = of((6, 5))
-    before = part(p, padded(p, x, (2, 3)), 6, 5)
-    computed = p.value(graph.Neg, x)
-    assert M._is_padded_for_nothing(before, (2, 3)) and M._is_padded_for_nothing(computed, (2, 3))
-    assert not M._is_padded_for_nothing(before, (3, 2)) and not M._is_padded_for_nothing(x, (3, 2))
-    assert M._is_padded_for_nothing(x, (2, 3))  # another product's copy
-    padded(p, x, (4, 4), 1.0)
-    padded(p, x, (5, 5), low=(1, 0))
-    assert not M._is_padded_for_nothing(x, (4, 4)) and not M._is_padded_for_nothing(x, (5, 5))
-    turned = p.value(graph.Permute, before, permutation=[1, 0])
-    assert M._is_padded_for_nothing(turned, (3, 2)) and not M._is_padded_for_nothing(turned, (2, 3))
-    seen = p.value(graph.Exp, x)
-    p.returned(seen)
-    assert not M._is_padded_for_nothing(seen, (2, 3))
-
-
-@pytest.mark.parametrize(
-    "make, outcome",
-    [
-        (lambda p, v: p.returned(v), True), (lambda p, v: p.value(graph.Neg, v), False),
-        (lambda p, v: p.mm(v, p.constant(5, 2)), False),
-        (lambda p, v: p.call_aten("aten.sort.default", v.type, {"self": v}), True),
-        (lambda p, v: p.returned(p.value(graph.Permute, v, permutation=[1, 0])), True),
-        (lambda p, v: p.value(graph.Permute, v, permutation=[1, 0]), False),
-        (lambda p, v: p.returned(p.value(graph.Neg, v)), False),
-        (lambda p, v: p.builder.create(graph.UpdateInput, v, argument=0), True),
-    ],
-)  # fmt: skip
-def test_values_whose_strides_somebody_sees(make, outcome):
-    p, x = of((6, 5))
-    value = p.value(graph.Exp, x)
-    make(p, value)
-    assert M.is_seen(value) is outcome and M.is_computed(value) and not M.is_computed(x)
-
-
-# -- hoist-assertions
-
-ASSERTIONS = """
-func.func @main(%x: tensor<[s0, s1] x f32>) -> tensor<[s0, s1] x f32> {{
-  %0 = sym.bind_size %x {{dim = 0 : i64, minimum = 2 : i64, symbol = "s0"}} : (tensor<[s0, s1] x f32>) -> index
-  %1 = sym.bind_size %x {{dim = 1 : i64, minimum = 2 : i64, symbol = "s1"}} : (tensor<[s0, s1] x f32>) -> index
-{body}
-  return %x : tensor<[s0, s1] x f32>
-}}
-"""  # noqa: E501
-ABOUT = {
-    "a": '  sym.assert {relation = "ne", lhs = #sym<s0>, rhs = #sym<7>, message = "a"}',
-    "b": '  sym.assert {relation = "ne", lhs = #sym<s1>, rhs = #sym<7>, message = "b"}',
-    "n": '  sym.assert {relation = "ne", lhs = #sym<1>, rhs = #sym<7>, message = "n"}',
-    "e": "  %e{n} = graph.exp %x : (tensor<[s0, s1] x f32>) -> tensor<[s0, s1] x f32>",
-}
-
-
-@pytest.mark.parametrize(
-    "before, after, moved",
-    [
-        ("ab", "ab", 0), ("ea", "ae", 1), ("eab", "bae", 2), ("aeb", "abe", 1), ("eaa", "aae", 2),
-        ("beb", "bbe", 1), ("aeeb", "abee", 1), ("n", "n", 0), ("en", "en", 0), ("", "", 0),
-        ("ebb", "bbe", 2),
-    ],
-)  # fmt: skip
-def test_assertions_go_up_to_their_symbols(before, after, moved):
-    body = "\n".join(ABOUT[k].replace("{n}", str(n)) for n, k in enumerate(before))
-    module = irc.parse(ASSERTIONS.format(body=body))
-    context = PassManager.parse("hoist-assertions").run(module, PassContext())
-    block = module.lookup("main").block
-    found = [op.message if op.name == "sym.assert" else "e" for op in block.ops
-             if op.name in ("sym.assert", "graph.exp")]  # fmt: skip
-    order = [op.message if op.name == "sym.assert" else op.name[-1] for op in block.ops]
-    assert context.statistics["hoist-assertions", "moved"] == moved, order
-    assert sorted(found) == sorted(before)
-    if moved:
-        assert found[-after.count("e"):] == ["e"] * after.count("e")

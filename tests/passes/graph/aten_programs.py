@@ -123,3 +123,9 @@ def put_on(module, device):
                 type_ = value.type
                 value.type = TensorType(type_.shape, type_.element, type_.strides, device)
     return module
+
+
+def of(*shapes, element=f32):
+    """A program with arguments of these sizes, and the arguments."""
+    p = Graph(*[TensorType(shape, element) for shape in shapes])
+    return p, *p.arguments
