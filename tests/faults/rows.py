@@ -31,6 +31,7 @@ ROWS: dict[str, str] = {
     "V18": "indices out of bounds in texts of the loop and kernel levels",
     "V19": "legality predicates, each with a test that dies without it",
     "V20": "compile time of slices that are written one after another",
+    "V21": "the sign of a zero that a number bounds, as in relu",
     # Refused though eager runs it.
     "C1": "gradient checkpointing with dropout",
     "C2": "DTensor and tensor parallel models",

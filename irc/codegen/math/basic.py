@@ -91,13 +91,14 @@ def _neg(code: Code, x: Lane) -> Lane:
 
 @define("maximum", arity=2, exact=True)
 def _maximum(code: Code, x: Lane, y: Lane) -> Lane:
-    """A NaN of either side propagates."""
-    return code.select(code.is_nan(x), x, code.select(code.compare("ogt", x, y), x, y))
+    """A NaN of either side propagates. x where they are equal, so that it keeps its zero's sign,
+    and one instruction of x86 where y is a number: its vmaxps a, b is a > b ? a : b."""
+    return code.select(code.is_nan(y), y, code.select(code.compare("ogt", y, x), y, x))
 
 
 @define("minimum", arity=2, exact=True)
 def _minimum(code: Code, x: Lane, y: Lane) -> Lane:
-    return code.select(code.is_nan(x), x, code.select(code.compare("olt", x, y), x, y))
+    return code.select(code.is_nan(y), y, code.select(code.compare("olt", y, x), y, x))
 
 
 @define("fmax", arity=2, exact=True)

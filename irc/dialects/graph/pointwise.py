@@ -177,8 +177,16 @@ Pow = _binary(
     "x to the power y. Floats: C's pow. Integers wrap; a negative exponent gives 0, but 1 or -1\n"
     "    for a base of 1 or -1.",
 )  # fmt: skip
-Maximum = _binary("maximum", "number", "The larger of x and y; NaN if either is.", True)
-Minimum = _binary("minimum", "number", "The smaller of x and y; NaN if either is.", True)
+Maximum = _binary(
+    "maximum", "number",
+    "The larger of x and y; NaN if either is. Which of two zeros isn't said: kernels of a CPU\n"
+    "    give x's, so that one that a constant bounds keeps its sign.",
+    True,
+)  # fmt: skip
+Minimum = _binary(
+    "minimum", "number", "The smaller of x and y; NaN if either is. Of two zeros as `maximum`.",
+    True,
+)  # fmt: skip
 Fmax = _binary("fmax", "float", "The larger of x and y; a NaN gives the other one.", True)
 Fmin = _binary("fmin", "float", "The smaller of x and y; a NaN gives the other one.", True)
 Atan2 = _binary("atan2", "float", "The angle of (y=lhs, x=rhs), C's atan2.")

@@ -125,7 +125,10 @@ class Reducer:
         return state + ([self.number(self.identity, 1)] if self.shape.peeled else [])
 
     def combine(self, a: Value, b: Value) -> Value:
-        """Two partial results as one."""
+        """Two partial results as one, the first of which is what there was before."""
+        if self.combiner in ("min", "max"):
+            # The left one is what is kept of equal ones. So x86 has the value's load in vmaxps.
+            a, b = b, a
         return self.op(combining_op(self.combiner, self.type), a, b)
 
     def join(self, state: list[Value], other: list[Value]) -> list[Value]:
