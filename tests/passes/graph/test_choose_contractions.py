@@ -23,6 +23,7 @@ from irc.target import Target
 from irc.target.cpu import TargetFeatures
 from irc.tuning import Candidate, NoValidChoicesError
 from irc.tuning.measuring import built
+from tests.backends import BACKEND, needs_backend
 from tests.passes.graph.aten_programs import put_on
 
 OWN = {
@@ -115,6 +116,37 @@ def test_what_beta_of_zero_leaves_out_is_not_looked_at():
     near(own(function, args)(*args), function, args)
 
 
+@pytest.mark.parametrize("beta", [0, 1, 0.5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_factors_that_alpha_of_zero_leaves_out_are_looked_at_as_by_the_library(dtype, beta):
+    def function(r, a, b):
+        return (torch.addmm(r, a, b, alpha=0, beta=beta),)
+
+    torch.manual_seed(5)
+    for number in (torch.nan, torch.inf):
+        for place in (1, 2):
+            args = [torch.randn(s).to(dtype) for s in ((4,), (3, 5), (5, 4))]
+            args[place].view(-1)[1] = number
+            (eager,), (mine,) = function(*args), own(function, args)(*args)
+            assert torch.equal(mine.isnan(), eager.isnan())
+            torch.testing.assert_close(mine, eager, equal_nan=True)
+
+
+@needs_backend
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
+def test_an_alpha_that_the_program_does_not_know_may_be_zero(alpha):
+    torch._dynamo.reset()
+
+    def function(r, a, b, alpha):
+        return torch.addmm(r, a, b, alpha=alpha)
+
+    compiled = torch.compile(function, backend=BACKEND, dynamic=True, options=OWN)
+    r, a, b = torch.randn(3, 4), torch.randn(3, 5), torch.randn(5, 4)
+    torch.testing.assert_close(compiled(r, a, b, 3.5), function(r, a, b, 3.5))
+    a[1, 2] = torch.nan
+    torch.testing.assert_close(compiled(r, a, b, alpha), function(r, a, b, alpha), equal_nan=True)
+
+
 def test_sums_are_rounded_once():
     """128 times 1/256, added to 1, is 1.5 in f32; each rounded addition in bf16 would give 1."""
     a = torch.full((1, 128), 2.0**-8, dtype=torch.bfloat16)
@@ -141,8 +173,10 @@ def test_sizes_are_symbols_with_dynamic_shapes():
 def convolutions(x, w, b, v, d, line):
     """Strides, padding, dilation, groups, single taps; images in one dimension, too."""
     return (
-        functional.conv2d(x, w, b, padding=1), functional.conv2d(x, w, stride=2, dilation=(2, 1)),
-        functional.conv2d(x, v, stride=(1, 2)), functional.conv2d(x, d, padding=(0, 2), groups=2),
+        functional.conv2d(x, w, b, padding=1),
+        functional.conv2d(x, w, stride=2, dilation=(2, 1)),
+        functional.conv2d(x, v, stride=(1, 2)),
+        functional.conv2d(x, d, padding=(0, 2), groups=2),
         functional.conv1d(line, w[:, :, 0], b, stride=3, padding=2),
     )
 
@@ -192,8 +226,12 @@ def test_the_options_say_who_may():
     [
         ("CUTLASS", torch.mm, [(3, 4), (4, 5)], "the options allow no kernel"),
         ("TRITON", torch.mm, [(3, 4), (4, 5)], "the options allow no kernel"),
-        ("IRC", partial(torch.conv_transpose2d, stride=2), [(1, 2, 4, 4), (2, 3, 3, 3)],
-         "it is transposed, and its stride is not 1"),
+        (
+            "IRC",
+            partial(torch.conv_transpose2d, stride=2),
+            [(1, 2, 4, 4), (2, 3, 3, 3)],
+            "it is transposed, and its stride is not 1",
+        ),
     ],
 )
 def test_where_nothing_may_compute_it_the_error_says_what_to_allow(words, function, shapes, reason):
@@ -202,7 +240,7 @@ def test_where_nothing_may_compute_it_the_error_says_what_to_allow(words, functi
     with pytest.raises(NoValidChoicesError, match="NoValidChoicesError: (mm|conv).* f32") as no:
         irc.compile(function, args, options=asked)
     text = str(no.value)
-    assert f"irc: {reason}" in text and "_backends (\"ATEN,IRC\" takes all)" in text
+    assert f"irc: {reason}" in text and '_backends ("ATEN,IRC" takes all)' in text
 
 
 def test_a_call_that_says_who_computes_it_is_asked_nothing():
@@ -290,6 +328,7 @@ def test_a_problem_is_built_and_gives_what_the_call_gives():
 
 def frozen_problem(judge, target="avx512", dtype=torch.float32, columns=100, rows=32):
     """What is measured of a linear on a frozen weight."""
+
     def linear(x, w):
         return functional.relu(functional.linear(x, w))
 
@@ -408,6 +447,7 @@ class Asked:
 def test_convolutions_of_a_gpu_are_measured_as_the_program_has_them():
     """Images that the program makes have channels innermost; what a kernel would read in pieces
     isn't tried."""
+
     def function(x, w, v, u, mean, variance):
         x = functional.conv2d(torch.relu(x), w)
         return functional.conv2d(functional.conv2d(x, v, padding=1), u).relu_()

@@ -3,7 +3,7 @@
     addmm(self, mat1, mat2, beta, alpha) -> cast(alpha * dot_general(mat1, mat2) + beta * self)
 
 Sums, what they are multiplied by and what is added stay in the accumulator's type, and are rounded
-once, as a library does it.
+once, as a library does it. Where alpha is 0, nothing is looked at that the library doesn't look at.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.symbols import Dim
-from irc.ir.types import FloatType, IntegerType, TensorType, Type, f32, i1
+from irc.ir.types import FloatType, IntegerType, TensorType, Type, f32, f64, i1
 
 #: Makes the products of a call: a function of the entries of their schedule.
 Form = Callable[[Builder, A.Attribute | None], Value]
@@ -42,7 +42,7 @@ def product_form(call: graph.CallAten) -> Form | str:
             schedule=schedule,
         )  # fmt: skip
         if names.added is not None:
-            sums = scaled(builder, sums, arguments["alpha"])
+            sums = scaled_sums(builder, sums, arguments["alpha"], skips_unused_factors(call))
             if arguments["beta"] != 0:  # otherwise nobody looks at what isn't added
                 added = cast(builder, arguments[names.added], wide)
                 added = scaled(builder, added, arguments["beta"])
@@ -51,6 +51,35 @@ def product_form(call: graph.CallAten) -> Form | str:
         return cast(builder, sums, sums_type)
 
     return form
+
+
+def skips_unused_factors(call: graph.CallAten) -> bool:
+    """Whether ATen's product doesn't look at its factors where alpha is 0, so that their NaN and
+    infinities stay outside: BLAS's gemm doesn't, which multiplies matrices of f32 and f64 on a CPU
+    and everything on a GPU. ATen's own loops (other types, small batches) and oneDNN's look."""
+    arguments, names = aten.arguments_of(call), factors_of(call.callee)
+    type_ = arguments[names.left].type
+    if type_.device != "cpu":
+        return True
+    return type_.element in (f32, f64) and not names.batched
+
+
+def scaled_sums(builder: Builder, sums: Value, alpha: Any, skips: bool) -> Value:
+    """Sums of products times alpha; `skips`: 0 where alpha is 0, whatever they are."""
+    if not skips or (not isinstance(alpha, Value) and alpha != 0):
+        return scaled(builder, sums, alpha)
+    type_ = sums.type
+    assert isinstance(type_, TensorType)
+    nothing: Value = builder.value(
+        graph.Full, value=graph.scalar_attribute(0, type_.element), result_types=type_
+    )
+    if not isinstance(alpha, Value):
+        return nothing
+    factor: Value = builder.value(graph.Full, alpha, result_types=type_)
+    is_zero: Value = builder.value(graph.Eq, factor, nothing)
+    product: Value = builder.value(graph.Mul, sums, factor)
+    selected: Value = builder.value(graph.Select, is_zero, nothing, product)
+    return selected
 
 
 def accumulator_of(element: Type) -> Type | None:
@@ -134,5 +163,5 @@ def spread(
 
 __all__ = [
     "Form", "accumulator_of", "cast", "dot_general", "product_form", "result_type", "scaled",
-    "spread",
+    "scaled_sums", "skips_unused_factors", "spread",
 ]  # fmt: skip
