@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from irc.analysis.positions import stays_inside
 from irc.dialects import graph, host, loop, sym
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
@@ -317,11 +318,11 @@ def has_effect(op: Operation) -> bool:
 
 
 def relies_on_checks(op: Operation) -> bool:
-    """Whether `op` must stay after the checks of data before it: it reads or writes at positions
-    that are data, or is a call."""
+    """Whether `op` must stay after the checks of data before it: it writes at positions that are
+    data, or reads at such that may be out of bounds, or is a call."""
     if isinstance(op, loop.ComputeOp | loop.GroupOp):
         for inner in op.regions[0].walk():
-            if isinstance(inner, loop.ReadOp) and inner.positions:
+            if isinstance(inner, loop.ReadOp) and not stays_inside(inner):
                 return True
             if isinstance(inner, loop.YieldOp) and inner.extra:
                 return True

@@ -77,7 +77,8 @@ class LaunchOp(Op):
     semantics); after it: `outs` are the tensors written and there is no result. Index arguments
     of the kernel are the symbols it names. `inplace` facts are the kernel's. `checked`: what was
     made a kernel reads or writes at positions that are data, in bounds only behind the assertions
-    before it; it must not move before them.
+    before it; it must not move before them. What reads at 0 instead where an index is out of bounds
+    (`attach-checks`) may.
 
     `%y = host.launch %x {callee = @k0}
     : (tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]>`

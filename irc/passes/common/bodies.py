@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from irc.analysis.positions import placeholders_of
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
@@ -20,7 +21,6 @@ from irc.ir.registry import lookup_op
 from irc.ir.symbols import (
     Dim,
     Expr,
-    free_symbols,
     simplify,
     substitute,
     symbol,
@@ -212,17 +212,6 @@ def make_compute(
 
 
 # -- index expressions
-
-
-def placeholder_number(name: str) -> int | None:
-    """The number of the placeholder called `name`; None for any other symbol."""
-    return int(name[1:]) if name[0] == "_" and name[1:].isdigit() else None
-
-
-def placeholders_of(*dims: Dim) -> list[int]:
-    """The numbers of the placeholders in index expressions, ascending."""
-    names = {name for d in dims for name in free_symbols(d)}
-    return sorted(n for n in map(placeholder_number, names) if n is not None)
 
 
 def compress_placeholders(expression: Dim, positions: Sequence[Value]) -> tuple[Dim, list[Value]]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.loop import Clusters, array_bytes, estimate, relies_on_checks
+from irc.analysis.launches import launch_bytes
+from irc.analysis.loop import Clusters, estimate, relies_on_checks
 from irc.dialects import arith, func, graph, host, kernel
 from irc.dialects.kernel.verify import SCRATCH_BYTES
 from irc.ir import attributes as A
@@ -22,9 +23,7 @@ from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.gpu.join import fill_joined
 from irc.target import Target, target_of
 
-READS = kernel.LoadOp | kernel.GatherOp
 COMBINING = kernel.ReduceOp | kernel.KernelScanOp | kernel.ForOp
-ACCESSES = READS | kernel.StoreOp | kernel.ScatterOp
 
 
 @register_pass
@@ -34,11 +33,12 @@ class JoinLaunches(Pass):
     The joined kernel has the points of all: those of the first, then those of the second, and so
     on; a call computes its part of each, and on a GPU a program instance is of one of them. Sums
     over rows (gradients of biases and weights), fills and checks, which nothing waits for, so go
-    along with the next launch. Launches stay alone whose arrays exceed `max_bytes`, on a GPU
-    `gpu_bytes`: there a launch takes longer than what a small one does. So does what touches
-    updated arguments, unless it is of a GPU and nothing else reads them; one whose input another's
-    result may overwrite; and kernels of a GPU that would run longer with the other's warps. Those
-    of at most `tiny_bytes` go along with a large map, though. On a CPU nothing is joined with what
+    along with the next launch. Launches stay alone that read and write more than `max_bytes`, on a
+    GPU `gpu_bytes`: there a launch takes longer than what a small one does, and a table counts by
+    what is read of it. So does what touches updated arguments, unless it is of a GPU, nothing else
+    reads them and the other checks nothing; one whose input another's result may overwrite; and
+    kernels of a GPU that would run longer with the other's warps. Those of at most `tiny_bytes` go
+    along with a large map, though. On a CPU nothing is joined with what
     takes more than `max_work` operations, as products do: beside these a launch is nothing, and
     their code is long. `max_parts` kernels at most are joined; of the launches before one, the last
     `window` are looked at.
@@ -86,7 +86,6 @@ class _JoinPlanner:
     ) -> None:
         self.options, self.kernels, self.context = options, kernels, context
         self.target = target_of(context)
-        self._follows: dict[kernel.KernelFuncOp, bool] = {}
         self._scratch: dict[kernel.KernelFuncOp, int] = {}
         self.clusters = Clusters(function.block, self.relies)
         self.updated: dict[Value, Value] = {}  # and the argument that each is or becomes
@@ -114,13 +113,7 @@ class _JoinPlanner:
     def relies(self, op: Operation) -> bool:
         """Whether an operation must stay after the checks of data before it."""
         callee = self.kernels.get(op.callee) if isinstance(op, host.LaunchOp) else None
-        if callee is None:
-            return relies_on_checks(op)
-        if op.checked:  # type: ignore[attr-defined]
-            return True
-        if callee not in self._follows:
-            self._follows[callee] = follows_data(callee)
-        return self._follows[callee]
+        return relies_on_checks(op) if callee is None else bool(op.checked)  # type: ignore[attr-defined]
 
     def may_join(self, op: host.LaunchOp) -> bool:
         """Whether a launch is small, of a whole kernel, and apart from updates of arguments."""
@@ -145,7 +138,8 @@ class _JoinPlanner:
         if not on_gpu and work is not None:
             if estimate(callee.grid) * estimate(work) > self.options.max_work:
                 return False
-        return launch_bytes(op) <= (self.options.gpu_bytes if on_gpu else self.options.max_bytes)
+        most = self.options.gpu_bytes if on_gpu else self.options.max_bytes
+        return launch_bytes(op, callee) <= most
 
     def updates_alone(self, op: host.LaunchOp, arrays: Sequence[Value]) -> bool:
         """Whether the updated arguments that a launch touches are read by nothing else: whenever
@@ -170,12 +164,23 @@ class _JoinPlanner:
         if large and not self.goes_along(large, members):
             return False
         scratch = sum(self.scratch_bytes(m) for m in members)
+        if self.updates_where_checked(members):
+            return False
         return scratch <= SCRATCH_BYTES and not self.overwrites(members)
+
+    def updates_where_checked(self, launches: Sequence[host.LaunchOp]) -> bool:
+        """Whether one updates an argument, and an assertion looks at what another makes: such a
+        launch would make the new elements elsewhere, for a copy behind the assertion."""
+        results = [result for launch in launches for result in launch.results]
+        return any(result in self.updated for result in results) and any(
+            isinstance(user, graph.Item) for result in results for user in result.users
+        )
 
     def goes_along(self, large: Sequence[host.LaunchOp], members: Sequence[host.LaunchOp]) -> bool:
         """Whether launches are one large one and others so tiny that it takes no longer."""
         warps = {self.kernels[m.callee].num_warps for m in members}
-        tiny = [m for m in members if launch_bytes(m) <= self.options.tiny_bytes]
+        most = self.options.tiny_bytes
+        tiny = [m for m in members if launch_bytes(m, self.kernels[m.callee]) <= most]
         return len(large) == 1 and len(tiny) == len(members) - 1 and len(warps) == 1
 
     def scratch_bytes(self, launch: Operation) -> int:
@@ -207,7 +212,7 @@ class _JoinPlanner:
 def _alike(kernels: Sequence[kernel.KernelFuncOp], target: Target) -> bool:
     """Whether kernels run on one kind of processor; on a GPU all get the most warps of one, which
     takes those longer that combine points between them in more program instances than run at the
-    same time."""
+    same time. A map of few program instances takes no longer, however many warps it has."""
     if not any(k.is_gpu for k in kernels):
         return True
     if not all(k.is_gpu for k in kernels) or len({k.num_stages for k in kernels}) > 1:
@@ -215,10 +220,10 @@ def _alike(kernels: Sequence[kernel.KernelFuncOp], target: Target) -> bool:
     most = max(int(k.num_warps or 4) for k in kernels)
     for each in kernels:
         warps, grid = int(each.num_warps or 4), each.grid
-        if most > target.gpu.joined_warps * warps:
+        many, combines = not isinstance(grid, int) or not target.idles(grid), _combines(each)
+        if most > target.gpu.joined_warps * warps and (many or combines):
             return False
-        many = not isinstance(grid, int) or not target.idles(grid)
-        if many and most > warps and _combines(each):
+        if many and combines and most > warps:
             return False
     return True
 
@@ -226,40 +231,6 @@ def _alike(kernels: Sequence[kernel.KernelFuncOp], target: Target) -> bool:
 def _combines(callee: kernel.KernelFuncOp) -> bool:
     """Whether a kernel of a GPU combines points of its tiles, or walks over tiles."""
     return any(isinstance(op, COMBINING) for op in callee.walk())
-
-
-def launch_bytes(op: host.LaunchOp) -> int:
-    """The bytes of the arrays of a launch."""
-    arrays = [v for v in (*op.inputs, *op.results) if isinstance(v.type, TensorType)]
-    return sum(array_bytes(v.type) for v in arrays)
-
-
-def follows_data(callee: kernel.KernelFuncOp) -> bool:
-    """Whether a kernel reads or writes at places that it has read from memory."""
-    data: set[Value] = set()
-    accesses = [op for op in callee.walk() if isinstance(op, ACCESSES)]
-    while True:
-        before = len(data)
-        for op in callee.walk():
-            if isinstance(op, kernel.KernelYieldOp):
-                outer = op.parent_op
-                assert outer is not None
-                if isinstance(outer, kernel.ForOp):
-                    carried = zip(outer.block.arguments[1:], op._operands, strict=True)
-                    data |= {argument for argument, value in carried if value in data}
-                data |= {r for r, v in zip(outer.results, op._operands, strict=True) if v in data}
-            elif isinstance(op, kernel.ForOp):
-                carried = zip(op.block.arguments[1:], op.initial, strict=True)
-                data |= {argument for argument, value in carried if value in data}
-            elif isinstance(op, READS) or not data.isdisjoint(op._operands):
-                data.update(op.results)
-        if len(data) == before:
-            return any(place_of(op) in data for op in accesses)
-
-
-def place_of(op: Operation) -> Value:
-    """The offset, or the offsets, of an access."""
-    return op.offset if isinstance(op, kernel.LoadOp | kernel.StoreOp) else op.offsets  # type: ignore[attr-defined]
 
 
 @attrs.frozen
@@ -302,10 +273,12 @@ class _Joiner:
             parts.append(JoinedPart(callee, tuple(places)))
         joined = self.kernel_of(tuple(parts), len(values))
         types = [result.type for op in members for result in op.results]
-        attributes = {
+        attributes: dict[str, A.Attribute] = {
             "callee": A.SymbolRefAttr(joined.sym_name),
             SEGMENTS: A.DenseIntsAttr((len(values), 0)),
         }
+        if any("checked" in op.attributes for op in members):
+            attributes["checked"] = A.UNIT
         location = fuse([op.location for op in members], "join-launches")
         launch = host.LaunchOp(values, types, attributes, (), location)
         function.block.append(launch)

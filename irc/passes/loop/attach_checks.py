@@ -17,13 +17,14 @@ from irc.analysis.loop import (
     reads_by_source,
     relies_on_checks,
 )
-from irc.dialects import arith, graph, loop, sym
+from irc.analysis.positions import data_dims, is_clamped, position_along
+from irc.dialects import graph, loop, sym
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim, Symbol, symbol
-from irc.ir.types import TensorType, contiguous_strides, i1, index
+from irc.ir.types import TensorType, contiguous_strides, i1
 from irc.passes.common.bodies import (
     SEGMENTS,
     Body,
@@ -32,7 +33,6 @@ from irc.passes.common.bodies import (
     axis_name,
     clean_block,
     compress_all,
-    placeholders_of,
 )
 from irc.passes.loop.grouping import group_members, name_unit_axes, prepend
 from irc.passes.loop.merge_computes import merge_members
@@ -235,14 +235,6 @@ def place_in(
     return _reads_at_point(check, kernel, place) or place
 
 
-def data_dims(read: loop.ReadOp) -> list[tuple[int, Dim]]:
-    """The dimensions that a read indexes with data, and their sizes."""
-    if not read.positions:
-        return []
-    shape = read.source.type.shape
-    return [(k, shape[k]) for k, d in enumerate(read.indices) if placeholders_of(d)]
-
-
 def _has_elements(size: Dim) -> bool:
     return isinstance(size, int) and size > 0
 
@@ -346,14 +338,14 @@ def clamp_positions(compute: loop.ComputeOp) -> None:
     """Read at 0 where a position that is data is out of bounds."""
     for read in list(compute.reads):
         dims = data_dims(read)
-        if not dims or all(_is_clamped(read, k, size) for k, size in dims):
+        if not dims or all(is_clamped(read, k, size) for k, size in dims):
             continue
         assert read.parent is not None
         body = Body(read.parent, read)
         body.location = read.location
         indices, positions = list(read.indices), list(read.positions)
         for k, size in dims:
-            position = _position(read, k)
+            position = position_along(read, k)
             if position is None:
                 position = body.index(indices[k], read.positions)
             positions.append(clamped(body, position, size))
@@ -371,46 +363,6 @@ def clamped(body: Body, position: Value, size: Dim) -> Value:
     below = body.compare("slt", position, body.index(size))
     inside = body.op("arith.andi", above, below)
     return body.select(inside, position, body.index(0))
-
-
-def _position(read: loop.ReadOp, dim: int) -> Value | None:
-    """The value that is a read's whole index along `dim`."""
-    expression = tuple(read.indices)[dim]
-    numbers = placeholders_of(expression)
-    if len(numbers) != 1 or expression != symbol(loop.placeholder(numbers[0])):
-        return None
-    position: Value = read.positions[numbers[0]]
-    return position if position.type is index else None
-
-
-def _is_clamped(read: loop.ReadOp, dim: int, size: Dim) -> bool:
-    """Whether a position is what `clamped` gives."""
-    position = _position(read, dim)
-    maker = None if position is None else position.defining_op
-    if not isinstance(maker, arith.SelectOp):
-        return False
-    condition, chosen, other = maker._operands
-    both = condition.defining_op
-    if not isinstance(both, arith.AndIOp) or _constant(other) != 0:
-        return False
-    bounds = [_compared(operand) for operand in both._operands]
-    return bounds == [("sge", chosen, 0), ("slt", chosen, size)]
-
-
-def _compared(value: Value) -> tuple[str, Value, int | None] | None:
-    """The predicate, the value and the number that it is compared with; None: something else."""
-    maker = value.defining_op
-    if not isinstance(maker, arith.CmpIOp):
-        return None
-    left, right = maker._operands
-    return maker.attributes["predicate"].value, left, _constant(right)  # type: ignore[attr-defined]
-
-
-def _constant(value: Value) -> int | None:
-    maker = value.defining_op
-    if not isinstance(maker, arith.ConstantOp):
-        return None
-    return int(maker.attributes["value"].value)  # type: ignore[attr-defined]
 
 
 def evaluated_there(check: loop.ComputeOp, kernel: Kernel, place: CheckPlace) -> loop.ComputeOp:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from irc.analysis.positions import placeholders_of
 from irc.dialects import arith, loop
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Value
@@ -21,7 +22,6 @@ from irc.passes.common.bodies import (
     clean_block,
     compress_all,
     op_class,
-    placeholders_of,
 )
 
 Extents = Mapping[str, Dim]

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
 import irc
+from irc.analysis.launches import launch_bytes
 from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel
 from irc.dialects import host, kernel
-from irc.interp.core import run
+from irc.interp.core import run, torch_dtype
 from irc.ir.passes import PassContext, PassManager
 from irc.pipeline import stages
 from tests.passes.kernel.test_launches_that_join import A, B, kernel_text, module_of
@@ -112,7 +114,10 @@ def test_small_launches_are_joined(most: int, expected: int) -> None:
 @pytest.mark.parametrize(
     "one, other, expected",
     [("", "", 1), ("num_warps = 1 : i64,", "num_warps = 4 : i64,", 1),
-     ("num_warps = 1 : i64,", "num_warps = 8 : i64,", 0),
+     ("num_warps = 1 : i64,", "num_warps = 8 : i64,", 1),
+     ("MANY", "num_warps = 4 : i64,", 1), ("MANY", "num_warps = 8 : i64,", 0),
+     ("COMBINES grid = 4", "num_warps = 4 : i64,", 1),
+     ("COMBINES grid = 4", "num_warps = 8 : i64,", 0),
      ("num_stages = 1 : i64,", "num_stages = 3 : i64,", 0),
      ("COMBINES grid = 128", "num_warps = 2 : i64,", 1),
      ("COMBINES grid = 129", "num_warps = 2 : i64,", 0),
@@ -136,6 +141,91 @@ def test_a_tiny_launch_goes_along_with_a_large_map() -> None:
     assert launches(lambda x, y: (x.exp(), y.sin()), large, torch.randn(128, 256)) == 2
 
 
+def decoding(token: Any, place: Any, table: Any, weight: Any, turn: Any) -> Any:
+    """A token's row of a table and its norm, and rows of a smaller table by another index."""
+    x = functional.embedding(token, table)
+    return x, functional.rms_norm(x, x.shape[-1:], weight), turn[place]
+
+
+def decoded() -> list[torch.Tensor]:
+    random = torch.Generator().manual_seed(0)
+    table, turn = (torch.randn(s, generator=random).bfloat16() for s in ((40_000, 200), (256, 65)))
+    return [torch.tensor([[39_999]]), torch.tensor([-7]), table, table[7] + 1, turn]
+
+
+def test_what_is_looked_up_in_a_large_table_is_little() -> None:
+    args = decoded()
+    module = formed(decoding, args)
+    before = kernels(module)
+    assert len(before) == 2 and {int(k.num_warps) for k in before.values()} > {1}
+    for launch in [op for op in module.walk() if isinstance(op, host.LaunchOp)]:
+        assert launch_bytes(launch, before[launch.callee]) < 4000
+    assert joined(module) == 1
+    ((_, only),) = kernels(module).items()
+    for ours, eager in zip(run(module, *args), decoding(*args), strict=True):
+        torch.testing.assert_close(ours, eager)
+    (launch,) = [op for op in module.walk() if isinstance(op, host.LaunchOp)]
+    assert launch.attributes.get("checked") is None
+    arguments = list(module.body.block.first.block.arguments)
+    given = [args[arguments.index(value)] for value in launch.inputs]
+    outputs = [torch.zeros(r.type.shape, dtype=torch_dtype(r.type.element))
+               for r in launch.results]  # fmt: skip
+    job = runtime.Job.of(only, emit_kernel(only), [*given, *outputs], {})
+    (after,) = runtime.run_interpreted([job])
+    values = [t for t in after[len(given) :] if t.dtype is torch.bfloat16]
+    expected = [t for t in decoding(*args)]
+    for eager in expected:
+        assert any(t.shape == eager.shape and torch.allclose(t.float(), eager.float(), 1e-2, 1e-2)
+                   for t in values)  # fmt: skip
+
+
+def test_an_index_that_is_out_of_bounds_is_told_in_the_models_order() -> None:
+    args = decoded()
+    for token, place, message in ((40_000, 0, "size 40000"), (0, 256, "size 256"),
+                                  (-1, 999, "size 40000")):  # fmt: skip
+        args[0][0, 0], args[1][0] = token, place
+        module = formed(decoding, args)
+        assert joined(module) == 1
+        with pytest.raises(IndexError, match=message):
+            run(module, *args)
+
+
+def test_an_update_of_an_argument_stays_apart_from_checks() -> None:
+    def step(cache: Any, x: Any, place: Any, turn: Any) -> Any:
+        cache.copy_(x.exp())
+        return turn[place]
+
+    def apart_from_it(cache: Any, x: Any, place: Any, turn: Any) -> Any:
+        cache.copy_(x.exp())
+        return turn + 1
+
+    args = [torch.zeros(9, 33), torch.randn(9, 33), torch.tensor([5]), torch.randn(256, 65)]
+    assert joined(formed(apart_from_it, args)) == 1
+    module = formed(step, args)
+    assert joined(module) == 0
+    PassManager.parse("bufferize,plan-memory", verify="each").run(module)
+    assert not [op for op in module.walk() if isinstance(op, host.HostCopyOp)]
+
+
+def test_bytes_of_launches() -> None:
+    """All of an array, but no more than the kernel's program instances read; written ones whole."""
+    whole = 2 * 32 * 4
+    for text, expected in (
+        (gpu_text("k0"), whole),
+        (gpu_text("k0").replace("#sym<32>", "#sym<5>"), 5 * 4 + 32 * 4),
+        (gpu_text("k0").replace("#sym<32>", "#sym<99>"), whole),
+        (gpu_text("k0", looped="3"), 32 * 4 + 32 * 4),
+        (gpu_text("k0", looped="3").replace("#sym<32>", "#sym<5>"), 15 * 4 + 32 * 4),
+        (gpu_text("k0", looped="0").replace("#sym<32>", "#sym<5>"), 32 * 4),
+        (gpu_text("k0", looped="%i").replace("#sym<32>", "#sym<5>"), whole),
+        (kernel_text("k0").replace("#sym<2>", "#sym<1>"), whole),
+    ):
+        module = module_of([A], [text])
+        (launch,) = [op for op in module.walk() if isinstance(op, host.LaunchOp)]
+        (callee,) = [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
+        assert launch_bytes(launch, callee) == expected
+
+
 def test_a_gpus_kernel_and_a_cpus_stay_apart() -> None:
     texts = gpu_text("k0"), kernel_text("k1")
     assert joined(module_of([A, B.replace("@k0", "@k1")], texts)) == 0
@@ -147,10 +237,23 @@ def test_symbolic_grids_stay_apart() -> None:
     assert joined(module_of([A, B], [text])) == 0
 
 
-def gpu_text(name: str, facts: str = "") -> str:
-    """A kernel that copies 32 elements."""
+def gpu_text(name: str, facts: str = "", looped: str = "") -> str:
+    """A kernel that copies 32 elements, reading each so often."""
+    read = "%v = kernel.load %p0[%i] : f32"
+    if looped:
+        end = looped if looped == "%i" else "%end"
+        bound = "" if looped == "%i" else f"%end = arith.constant {looped} : index"
+        read = f"""{bound}
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %f = arith.constant 0.0 : f32
+      %v = kernel.for %j = %zero to {end} step %one iter_args(%a = %f) -> (f32) {{
+        %w = kernel.load %p0[%i] : f32
+        kernel.yield %w : f32 }}"""
     words, sums = facts.partition("COMBINES grid = ")[2], ""
-    if words:
+    if facts == "MANY":
+        words, facts = "1000", ""
+    elif words:
         facts = ""
         sums = """%z = kernel.iota : vector<32xindex>
       %s = kernel.reduce %z {combiner = "sum", dim = 0 : i64} : (vector<32xindex>) -> index"""
@@ -164,6 +267,6 @@ def gpu_text(name: str, facts: str = "") -> str:
         outputs = array<i64: 1>, symbols = [], target = "gpu"}} {{
       {sums}
       %i = kernel.program_id : index
-      %v = kernel.load %p0[%i] : f32
+      {read}
       kernel.store %v, %p1[%i] : f32
       kernel.return }}"""

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import pytest
 
+from irc.analysis.loop import relies_on_checks
+from irc.analysis.positions import is_clamped, position_along, stays_inside
 from irc.ir.symbols import symbol
 from irc.passes.loop.attach_checks import (
     AttachChecks,
     CheckPlace,
     _chosen,
     _has_elements,
-    _is_clamped,
-    _position,
     _reads_at_point,
     _unify,
     clamp_positions,
@@ -206,7 +206,7 @@ POSITIONS = [
 @pytest.mark.parametrize(("indices", "dim", "wanted"), POSITIONS)
 def test_the_value_that_is_an_index(indices, dim, wanted):
     _, read, module = reading("", indices)
-    found = _position(read, dim)
+    found = position_along(read, dim)
     assert (None if found is None else found.name_hint) == wanted, module
 
 
@@ -249,21 +249,22 @@ NOT_CLAMPED = {
 @pytest.mark.parametrize("name", NOT_CLAMPED)
 def test_what_is_not_clamped(name):
     made, indices = NOT_CLAMPED[name]
-    _, read, _ = reading(made, indices or "%s, i0")
-    assert not _is_clamped(read, 0, 40)
+    compute, read, _ = reading(made, indices or "%s, i0")
+    assert not is_clamped(read, 0, 40)
+    assert not stays_inside(read) and relies_on_checks(compute)
 
 
 def test_what_is_clamped_is_not_clamped_again():
     compute, read, _ = reading(CLAMP)
-    assert _is_clamped(read, 0, 40)
-    assert not _is_clamped(read, 0, 39) and not _is_clamped(read, 1, 16)
+    assert is_clamped(read, 0, 40) and stays_inside(read) and not relies_on_checks(compute)
+    assert not is_clamped(read, 0, 39) and not is_clamped(read, 1, 16)
     before = len(compute.block)
     clamp_positions(compute)
     assert len(compute.block) <= before
     compute, _, _ = reading("", "%q, i0")
     clamp_positions(compute)
     (read,) = [r for r in compute.reads if r.positions]
-    assert _is_clamped(read, 0, 40)
+    assert is_clamped(read, 0, 40)
     made = list(compute.block.ops)
     clamp_positions(compute)
     assert list(compute.block.ops) == made

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from irc.analysis.positions import placeholders_of
 from irc.dialects import graph, loop
 from irc.ir import attributes as A
 from irc.ir.core import Region, Value
@@ -27,7 +28,6 @@ from irc.ir.symbols import (
     terms_of,
 )
 from irc.ir.types import TensorType
-from irc.passes.common.bodies import placeholders_of
 
 
 def is_undefined(init: Value) -> bool:
