@@ -40,6 +40,7 @@ KNOWN = {
     "passes/graph/functionalize/value_building.py": {"EXACT_OVERLAP_LIMIT": REACH},
     "passes/graph/result_types.py": {"SIZE_OF_SYMBOL": NAMES},
     "passes/graph/split_signs.py": {"INT64_MIN": FORMAT},
+    "passes/kernel/cpu/contraction/by_size.py": {"RUNGS": REACH},
     "passes/kernel/cpu/contraction/ahead.py": {"LINE_BITS": FORMAT},
     "passes/kernel/cpu/partial_sums.py": {
         "MAX_I32": FORMAT, "LONG_SUM": MEANING, "SUM_CHUNK": MEANING, "COLUMN_CHUNK": MEANING,

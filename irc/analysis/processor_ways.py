@@ -15,6 +15,7 @@ from irc.analysis.loop import estimate, points
 from irc.analysis.product_ways import Ways
 from irc.analysis.products import factors
 from irc.dialects import graph
+from irc.ir.symbols import free_symbols, substitute
 from irc.ir.types import TensorType, Type, bf16, f32
 from irc.target import Target
 from irc.target.costs import Cost
@@ -24,7 +25,10 @@ def processor_ways(call: graph.CallAten, target: Target, frozen: bool) -> Ways |
     """What a product takes by who computes it; None where the model says nothing of it: on a GPU,
     of other elements than f32 and bf16, of few rows or columns, of so few multiplications that no
     kernel has tiles for them, of frozen weights that leave much of their panels empty
-    (`panel_empty`), of sizes that are symbols.
+    (`panel_empty`).
+
+    Of sizes that are symbols it has to be irc's with few, some and many in their place: given is
+    where it gains the least.
 
     frozen: whether its right factor is a constant, which either side lays out once.
     """
@@ -32,14 +36,28 @@ def processor_ways(call: graph.CallAten, target: Target, frozen: bool) -> Ways |
         return None
     left, right = (call._operands[number].type for number in factors(call))
     assert isinstance(left, TensorType) and isinstance(right, TensorType)
-    sizes = [*left.shape, right.shape[-1]]
-    if not all(isinstance(size, int) for size in sizes) or left.element is not right.element:
+    if left.element is not right.element:
         return None
-    m, k, n = (estimate(size) for size in (left.shape[-2], left.shape[-1], right.shape[-1]))
+    sizes = (*left.shape, right.shape[-1])
+    names = {name for size in sizes for name in free_symbols(size)}
+    numbers = target.features.product_rows if names else (0,)
+    every = []
+    for rows in numbers:
+        known = [substitute(size, dict.fromkeys(names, rows)) for size in sizes]
+        every.append(_ways([estimate(size) for size in known], left.element, target, frozen))
+    known_ways = [ways for ways in every if ways is not None]
+    if len(known_ways) < len(every):
+        return None
+    return max(known_ways, key=lambda ways: ways.own / ways.library)
+
+
+def _ways(sizes: list[int], element: Type, target: Target, frozen: bool) -> Ways | None:
+    """The same of a product of these sizes: the left factor's, and columns."""
+    m, k, n = sizes[-3:]
     features = target.features
     number = sum(min(m, n) >= rows for rows in features.product_rows) - 1
-    packed = frozen and str(left.element) in target.library
-    speeds = _speeds(left.element, packed, target)
+    packed = frozen and str(element) in target.library
+    speeds = _speeds(element, packed, target)
     if number < 0 or speeds is None or m * k * n < features.tiled_work:
         return None
     if packed:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from irc.dialects.sym.ranges import WHEN, RangeAttr
 from irc.ir import types as T
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
@@ -130,7 +131,11 @@ class Frame:
         return outcome
 
     def execute(self, op: Operation) -> Any:
-        """Execute one operation and record its results."""
+        """Execute one operation and record its results. One that does not run for the sizes here
+        gives none."""
+        when = op.attributes.get(WHEN)
+        if isinstance(when, RangeAttr) and not when.holds(self.dim(when.size)):
+            return None
         handler = _handlers.get(type(op)) or _find_handler(op)
         try:
             outcome = handler(self, op)

@@ -53,11 +53,6 @@ def launch_(frame: Frame, op: host.LaunchOp) -> list[torch.Tensor]:
         pairs = list(callee.initialized)
         for source, target in zip(pairs[::2], pairs[1::2], strict=True):
             tensors[target].copy_(tensors[source])
-    for each in callee.variants or ():
-        entries = each.as_dict()
-        if frame.dim(entries["size"].dim) <= entries["most"].value:
-            callee = frame.module.lookup(entries["callee"].name)  # type: ignore[union-attr]
-            break
     launch(frame, callee, tensors)
     for value in op.outs:
         flag = value.defining_op

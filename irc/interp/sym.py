@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from irc.dialects import sym
+from irc.dialects.sym.ranges import when_of
 from irc.interp.core import Frame, interprets
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import HOLDS
@@ -56,6 +57,15 @@ def assert_(frame: Frame, op: sym.AssertOp) -> None:
 def assert_value(frame: Frame, op: sym.AssertValueOp) -> None:
     if not bool(frame[op.condition]):
         raise ASSERTED[op.error](op.message)
+
+
+@interprets(sym.ChooseOp)
+def choose(frame: Frame, op: sym.ChooseOp) -> torch.Tensor:
+    for value in op._operands:
+        when = when_of(value.defining_op)
+        if when is not None and when.holds(frame.dim(when.size)):
+            return frame[value]
+    raise UserError("no operand is made for the sizes here", op=op)
 
 
 @interprets(sym.RefineOp)

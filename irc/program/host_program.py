@@ -71,6 +71,19 @@ class Bind:
 
 
 @attrs.frozen
+class SizeRange:
+    """The sizes from `least` to `most` (None: all from `least` on), in which a step runs."""
+
+    size: Dim
+    least: int
+    most: int | None = None
+
+    def holds(self, size: int) -> bool:
+        """Whether a size is in the range."""
+        return self.least <= size and (self.most is None or size <= self.most)
+
+
+@attrs.frozen
 class SymbolValue:
     """A scalar register with the value of an expression."""
 
@@ -124,7 +137,7 @@ class Launch:
     """Runs a kernel over [0, grid): pointers of the tensors, then the symbols' values.
 
     `work`: scalar operations per point of the grid, None when unknown. `outputs`: positions in
-    `tensors` of those that it writes.
+    `tensors` of those that it writes. `when`: it runs for these sizes alone.
     """
 
     kernel: str
@@ -133,6 +146,7 @@ class Launch:
     grid: Dim
     work: Dim | None = None
     outputs: tuple[int, ...] = ()
+    when: SizeRange | None = None
 
 
 @attrs.frozen
@@ -184,13 +198,15 @@ class Result:
 @attrs.frozen
 class CallOperator:
     """Calls an operator. `arguments`: schema name and content (Python constants, `Register`,
-    `Named`, `Size`, tuples for lists). `floating`: all tensors are floating point."""
+    `Named`, `Size`, tuples for lists). `floating`: all tensors are floating point. `when`: it
+    runs for these sizes alone, and has no results."""
 
     callee: str
     arguments: tuple[tuple[str, Any], ...]
     results: tuple[Result, ...]
     floating: bool
     path: str | None = None
+    when: SizeRange | None = None
 
 
 @attrs.frozen
@@ -232,10 +248,11 @@ class ReadItem:
 
 @attrs.frozen
 class CopyInto:
-    """Copies elements of `source` into `target`, in whatever strides."""
+    """Copies elements of `source` into `target`, in whatever strides; for sizes in `when` alone."""
 
     source: int
     target: int
+    when: SizeRange | None = None
 
 
 Step: TypeAlias = (
@@ -337,9 +354,9 @@ class HostProgram:
 _CLASSES = {
     cls.__name__: cls
     for cls in (
-        Layout, Argument, Bind, SymbolValue, Assert, AssertValue, Alloc, Launch, View, Register,
-        NamedArgument, Size, Result, CallOperator, Control, LoadConstant, ReadItem, CopyInto,
-        Flag, Output, Packing, ConstantData, HostProgram,
+        Layout, Argument, Bind, SizeRange, SymbolValue, Assert, AssertValue, Alloc, Launch, View,
+        Register, NamedArgument, Size, Result, CallOperator, Control, LoadConstant, ReadItem,
+        CopyInto, Flag, Output, Packing, ConstantData, HostProgram,
     )
 }  # fmt: skip
 

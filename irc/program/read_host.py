@@ -14,11 +14,12 @@ import attrs
 from irc.dialects import flow, host, kernel, sym
 from irc.dialects.aten.facts import VIEW_AS
 from irc.dialects.graph.packed import PackedType
+from irc.dialects.sym.ranges import when_of
 from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, dim_product, dim_sum, free_symbols, function
+from irc.ir.symbols import Dim, free_symbols
 from irc.program import host_program as P
 from irc.program.joined import join_arguments, join_results
 
@@ -200,18 +201,6 @@ class _ProgramReader:
         if op.results:
             raise InvalidIR("a launch with results needs bufferize before it can be built", op=op)
         tensors = tuple(self[v] for v in (*op.inputs, *op.outs))
-        rest: Dim = 1  # 1 where no kernel for other sizes is taken: the grids of the others are 0
-        for each in callee.variants or ():
-            small = function("le", each.get("size").dim, each.get("most").value)
-            variant = self.module.lookup(each.get("callee").name)
-            self._launch(op, variant, tensors, dim_product([rest, small]))
-            rest = dim_product([rest, dim_sum([1, dim_product([-1, small])])])
-        self._launch(op, callee, tensors, rest)
-
-    def _launch(
-        self, op: host.LaunchOp, callee: kernel.KernelFuncOp, tensors: tuple[int, ...], times: Dim
-    ) -> None:
-        """Launch a kernel, whose grid is empty where `times` is 0."""
         symbols = tuple(a.value for a in callee.symbols or ())
         expected = len(tensors) + len(symbols) + (0 if callee.is_gpu else 2)
         if len(callee.block.arguments) != expected:
@@ -219,9 +208,11 @@ class _ProgramReader:
                 f"@{callee.sym_name} takes {len(callee.block.arguments)} arguments, not "
                 f"{expected}: its tensors, its symbols, begin and end", op=op
             )  # fmt: skip
-        grid = dim_product([1 if callee.grid is None else callee.grid, times])
+        grid: Dim = 1 if callee.grid is None else callee.grid
         outputs = tuple(callee.outputs or ())
-        self.steps.append(P.Launch(callee.sym_name, tensors, symbols, grid, callee.work, outputs))
+        self.steps.append(P.Launch(
+            callee.sym_name, tensors, symbols, grid, callee.work, outputs, _sizes_of(op)
+        ))  # fmt: skip
 
     def view(self, op: host.HostViewOp) -> None:
         layout = layout_of(op.view.type, op)
@@ -265,17 +256,20 @@ class _ProgramReader:
         self.steps.append(P.ReadItem(self.define(op.scalar), self[op.source], kind, every))
 
     def copy(self, op: host.HostCopyOp) -> None:
-        self.steps.append(P.CopyInto(self[op.source], self[op.target]))
+        self.steps.append(P.CopyInto(self[op.source], self[op.target], _sizes_of(op)))
 
     def call_aten(self, op: host.CallAtenOp) -> None:
         callee = op.callee
         if callee.startswith("aten.extern."):
             callee = callee.removeprefix("aten.extern.")
         arguments = tuple((n, self._content(a, op)) for n, a in op.arguments.items)
+        when = _sizes_of(op)
+        if when is not None and op.results:
+            raise InvalidIR("a call for some sizes alone gives no arrays: it writes memory", op=op)
         tensors = [v.type for v in (*op.inputs, *op.results) if isinstance(v.type, T.TensorType)]
         floating = all(isinstance(t.element, T.FloatType) for t in tensors)
         results = self._results(op)
-        self.steps.append(P.CallOperator(callee, arguments, results, floating, op.path))
+        self.steps.append(P.CallOperator(callee, arguments, results, floating, op.path, when))
 
     def _results(self, op: Operation) -> tuple[P.Result, ...]:
         """Registers for the results of a call."""
@@ -349,6 +343,12 @@ class _ProgramReader:
                 )  # fmt: skip
         alias = info.get("alias_of")
         return P.Output(register, kind, layout, None if alias is None else alias.value)
+
+
+def _sizes_of(op: Operation) -> P.SizeRange | None:
+    """The sizes for which alone an operation runs."""
+    when = when_of(op)
+    return None if when is None else P.SizeRange(when.size, when.least, when.most)
 
 
 def _size(dim: Dim) -> Any:

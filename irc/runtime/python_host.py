@@ -90,7 +90,7 @@ class PythonHost:
         dying = dying_after(program)
         late = self._late()
         self._plan = [
-            (late.get(number) or host_steps.prepared(step, self, _RUN[type(step)]),
+            (late.get(number) or for_sizes(step, host_steps.prepared(step, self, _RUN[type(step)])),
              dying.get(number, ()))
             for number, step in enumerate(program.steps)
         ]  # fmt: skip
@@ -128,6 +128,19 @@ class PythonHost:
             for register in dead:
                 values.pop(register, None)
         return [None if r is None else values[r] for r in self._results]
+
+
+def for_sizes(step: P.Step, ready: Callable[[Any], None]) -> Callable[[Any], None]:
+    """What runs a step, for the sizes that it is for."""
+    when = getattr(step, "when", None)
+    if when is None:
+        return ready
+
+    def run_step(run: Any) -> None:
+        if when.holds(run.dim(when.size)):
+            ready(run)
+
+    return run_step
 
 
 def _nothing(run: Any) -> None:

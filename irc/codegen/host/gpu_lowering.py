@@ -389,7 +389,7 @@ class GpuLowering(Lowering):
         self.emitter.unlock()
         with self._clocked(step.callee):
             code = self._direct(direct)
-        with b.if_then(b.icmp_signed("!=", code, I32(0)), likely=False), self._apart():
+        with b.if_then(b.icmp_signed("!=", code, I32(0)), likely=False), self.apart():
             super().call_operator(step, fresh)
             self.kept.clear()
         return []
@@ -456,7 +456,7 @@ class GpuLowering(Lowering):
     ) -> None:  # fmt: skip
         """Where `code` isn't 0, have the operator make the results `outs`."""
         b, e = self.builder, self.emitter
-        with b.if_then(b.icmp_signed("!=", code, I32(0)), likely=False), self._apart():
+        with b.if_then(b.icmp_signed("!=", code, I32(0)), likely=False), self.apart():
             others = super().call_operator(step, fresh)
             self.kept.clear()
             for position, out in outs.items():
@@ -467,15 +467,12 @@ class GpuLowering(Lowering):
                 b.store(other.handle, e.slot(out.slot))
 
     @contextmanager
-    def _apart(self) -> Iterator[None]:
-        """Tensors that are made inside are not there behind it: it may not run."""
-        before = [(place, place.tensor, place.address) for place in self.places.values()]
-        bases, retyped = dict(self.bases), dict(self.retyped)
-        with self.dims.apart():
+    def apart(self) -> Iterator[None]:
+        bases = dict(self.bases)
+        with super().apart():
             yield
-        for place, tensor, address in before:
-            place.tensor, place.address = tensor, address
-        self.bases, self.retyped = bases, retyped
+        self.bases = bases
+        self.kept.clear()
 
     # Reading
 

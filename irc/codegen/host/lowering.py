@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 from llvmlite import ir
 
+from irc.codegen.host.apart import made_apart, only_within
 from irc.codegen.host.arguments import HostArguments
 from irc.codegen.host.aten import AtenCall, call_aten, call_object
 from irc.codegen.host.blas import emit_product, small_products
@@ -137,8 +138,14 @@ class Lowering:
                     self._release(register)
 
     def step(self, number: int, step: P.Step) -> None:
-        """Emit a step of the program."""
-        getattr(self, _EMIT[type(step)])(step)
+        """Emit a step of the program, which runs for the sizes that it is for."""
+        when = getattr(step, "when", None)
+        with nullcontext() if when is None else only_within(self, when):
+            getattr(self, _EMIT[type(step)])(step)
+
+    def apart(self) -> AbstractContextManager[None]:
+        """What is made inside is not there behind it: it may not run."""
+        return made_apart(self)
 
     def _release(self, register: int) -> None:
         """Free an owned tensor early; one whose sizes remain to be checked stays until the end."""

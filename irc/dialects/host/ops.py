@@ -78,7 +78,7 @@ class LaunchOp(Op):
     of the kernel are the symbols it names. `inplace` facts are the kernel's. `checked`: what was
     made a kernel reads or writes at positions that are data, in bounds only behind the assertions
     before it; it must not move before them. What reads at 0 instead where an index is out of bounds
-    (`attach-checks`) may.
+    (`attach-checks`) may. `when`: it runs for these sizes alone.
 
     `%y = host.launch %x {callee = @k0}
     : (tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]>`

@@ -22,6 +22,7 @@ from irc.dialects.layout.places import (
     verify_same_memory,
 )
 from irc.dialects.loop import signless
+from irc.dialects.sym.ranges import verify_when, when_of
 from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.hooks import verifies, verifies_references
@@ -76,6 +77,7 @@ def verify_launch(op: ops.LaunchOp) -> None:
     """The arrays of a launch against the kernel's pointers. Raises InvalidIR."""
     if op.outs and op.results:
         op.fail("has outs and results: a launch writes memory, or gives arrays")
+    verify_when(op)
     callee = kernel_of(op)
     if callee is None:
         return
@@ -207,6 +209,8 @@ def verify_call(op: ops.CallAtenOp) -> None:
     """The operands named by the arguments, and the path. Raises InvalidIR."""
     from irc.dialects.aten import verify_called
 
+    if op.results and when_of(op) is not None:
+        op.fail("runs for some sizes alone, and gives arrays: such a call writes memory")
     named = list(operand_numbers(op.arguments))
     count = len(op._operands)
     wrong = [k for k in named if not 0 <= k < count]

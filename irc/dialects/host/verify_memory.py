@@ -15,6 +15,7 @@ from irc.dialects.host import ops as host
 from irc.dialects.host.launches import fail, kernel_of, operand_numbers
 from irc.dialects.host.memory import Aliases, Keepers, Life, is_tensor, lifetimes
 from irc.dialects.layout.places import begin_of
+from irc.dialects.sym.ranges import RangeAttr, covers, when_of
 from irc.ir.boxes import MemoryBox, box_in, overlap
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, Range, provable_le
@@ -39,10 +40,10 @@ class _MemoryWalk:
         self.aliases, self.keepers = Aliases(), Keepers()
         # Memory, but for the arguments', that a call may have kept.
         self.kept: dict[Value, Operation] = {}
-        # Allocations that nothing has written.
-        self.empty: set[Value] = set()
-        # Memory that holds a copy of a value, as long as neither is written again.
-        self.copied: dict[Value, Value] = {}
+        # Allocations that nothing has written for all sizes, and for which something did.
+        self.empty: dict[Value, list[RangeAttr]] = {}
+        # Memory that holds a copy of a value, for which sizes, as long as neither is written again.
+        self.copied: dict[Value, tuple[Value, RangeAttr | None]] = {}
         # By memory: the targets of copies to or from it.
         self.targets: dict[Value, list[Value]] = {}
         self.kernels: dict[str, kernel.KernelFuncOp | None] = {}
@@ -58,7 +59,7 @@ class _MemoryWalk:
         if isinstance(op, host.AllocOp):
             type_: Any = op.memory.type
             if 0 not in type_.shape:
-                self.empty.add(op.memory)
+                self.empty[op.memory] = []
         elif isinstance(op, host.LaunchOp):
             self.launch(op)
         elif isinstance(op, host.HostCopyOp):
@@ -92,8 +93,13 @@ class _MemoryWalk:
 
     def read(self, op: Operation, value: Value) -> None:
         """Check that something has written what is read."""
-        if self.empty and not self.empty.isdisjoint(self.aliases.of(value)):
-            fail(op, f"reads {value.described}, which nothing has written before")
+        for root in self.aliases.of(value) if self.empty else ():
+            written = self.empty.get(root)
+            if written is None or covers(written, when_of(op)):
+                continue
+            sizes = f" for all of these sizes, but for {', '.join(map(str, written))}"
+            fail(op, f"reads {value.described}, which nothing has written before"
+                 + sizes * bool(written))  # fmt: skip
 
     def write(self, op: Operation, value: Value) -> None:
         """Check that memory may be written, and note that it was."""
@@ -103,16 +109,27 @@ class _MemoryWalk:
                 fail(op, f"writes {value.described}, which is a constant")
             if root in self.kept:
                 fail(op, f"writes {value.described}, which {self.kept[root].name} may have kept")
-        self.empty -= roots
+        self._filled(roots, when_of(op))
         for root in roots:
             for target in self.targets.pop(root, ()):
-                source = self.copied.get(target)
-                if source is not None and root in self._memory_of(target, source):
+                copy = self.copied.get(target)
+                if copy is not None and root in self._memory_of(target, copy[0]):
                     del self.copied[target]
+
+    def _filled(self, roots: frozenset[Value], when: RangeAttr | None) -> None:
+        """Note that memory was written, for some sizes or for all."""
+        for root in roots:
+            written = self.empty.get(root)
+            if written is None:
+                continue
+            if when is not None:
+                written.append(when)
+            if when is None or covers(written, None):
+                del self.empty[root]
 
     def copy(self, op: host.HostCopyOp) -> None:
         """Note that one array has another's elements."""
-        self.copied[op.target] = op.source
+        self.copied[op.target] = op.source, when_of(op)
         for root in self._memory_of(op.target, op.source):
             self.targets.setdefault(root, []).append(op.target)
 
@@ -180,7 +197,9 @@ class _MemoryWalk:
                          f"its pairs in place: {sorted(allowed)}, here ({position}, {number})")
         for position, number in sorted(_pairs(callee.initialized)):
             source, target = inputs[position], outs[number - len(inputs)]
-            if source is not target and self.copied.get(target) is not source:
+            held = self.copied.get(target)
+            same = held is not None and held[0] is source and held[1] in (None, when_of(op))
+            if source is not target and not same:
                 fail(op, f"@{op.callee} combines into output {number - len(inputs)}, which holds "
                      f"no copy of {source.described} here: a host.copy comes first")
 

@@ -77,8 +77,6 @@ class KernelFuncOp(Op):
     describes matrices to the hardware (`kernel.load_tile`), so many bytes a program instance.
     `early` (gpu): program instances begin before what was launched before them ends, and wait for
     that; `opens`: they let those of the next launch that are `early` begin.
-    `variants`: kernels of the same arrays that a launch runs in its stead, `callee` where `size` is
-    at most `most`; the first that holds counts.
 
     `kernel.func @k(%x: !kernel.ptr<f32>, %begin: index, %end: index)
     attributes {target = "cpu"} { kernel.return }`
@@ -97,7 +95,6 @@ class KernelFuncOp(Op):
     inplace = attribute(A.DenseIntsAttr, optional=True)
     initialized = attribute(A.DenseIntsAttr, optional=True)
     copying = attribute(A.SymbolRefAttr, optional=True)
-    variants = attribute(A.ArrayAttr, "of dictionaries", optional=True)
     num_warps = attribute(A.IntegerAttr, "gpu", optional=True)
     num_stages = attribute(A.IntegerAttr, "gpu", optional=True)
     index_bits = attribute(A.IntegerAttr, "gpu: 32 where no index leaves 32 bits", optional=True)

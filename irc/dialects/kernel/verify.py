@@ -170,10 +170,7 @@ def _verify_pairs(op: ops.KernelFuncOp, name: str, pointers: int, outputs: range
 
 @verifies_references(ops.KernelFuncOp)
 def verify_variant(op: ops.KernelFuncOp) -> None:
-    """The kernel that `copying` names takes the same arrays and wants nothing in its outputs; so do
-    those for other sizes."""
-    if op.variants:
-        _verify_sizes(op)
+    """The kernel that `copying` names takes the same arrays and wants nothing in its outputs."""
     if op.copying is None:
         return
     module = op.parent_op
@@ -184,22 +181,6 @@ def verify_variant(op: ops.KernelFuncOp) -> None:
         op.fail(f"copying is of a kernel with initialized outputs, and @{op.copying} has none")
     if _arrays(op) != _arrays(variant) or op.outputs != variant.outputs:
         op.fail(f"@{op.copying} takes other arrays than the kernel that it is a variant of")
-
-
-def _verify_sizes(op: ops.KernelFuncOp) -> None:
-    """The kernels for other sizes take the same arrays, and have no others themselves."""
-    for each in op.variants or ():
-        entries = each.as_dict() if isinstance(each, A.DictAttr) else {}
-        callee, size, most = (entries.get(name) for name in ("callee", "size", "most"))
-        known = isinstance(callee, A.SymbolRefAttr) and isinstance(most, A.IntegerAttr)
-        if not known or not isinstance(size, A.DimAttr):
-            op.fail(f"variants has {each}, which is no callee for a size and the most it may be")
-        module = op.parent_op
-        other = module.lookup(callee.name) if module is not None else None  # type: ignore[attr-defined,union-attr]
-        if not isinstance(other, type(op)):
-            op.fail(f"there is no kernel {callee} in the module")
-        if other.variants or _arrays(op) != _arrays(other) or op.outputs != other.outputs:
-            op.fail(f"{callee} takes other arrays than the kernel that it is a variant of")
 
 
 def _arrays(op: ops.KernelFuncOp) -> list[Type]:

@@ -149,7 +149,8 @@ def by_size(target: str) -> Check:
 
 SIZES = (
     "other entries (and those of a group's `members`) for sizes: `size` is at most `most`; the "
-    "first that holds counts, and the host program chooses among the kernels"
+    "first that holds counts. Each is a kernel, with memory of its own, and a launch `when` the "
+    "size is in its range"
 )
 
 CPU: Mapping[str, Key] = {

@@ -9,6 +9,7 @@ from typing import Any
 
 from irc.dialects.loop.ops import ComputeOp, GroupOp, ReadOp, ResultAttr, YieldOp
 from irc.dialects.loop.verify_bounds import verify_read_bounds, verify_scatter_bounds
+from irc.dialects.sym.ranges import verify_when
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.hooks import verifies
@@ -19,6 +20,7 @@ from irc.ir.types import FloatType, IndexType, IntegerType, TensorType
 @verifies(ComputeOp)
 def verify_compute(op: ComputeOp) -> None:
     """Axes, outputs and results of a compute. Raises InvalidIR."""
+    verify_when(op)
     axes, outputs = op.axis_list, op.output_list
     names = [axis.name for axis in axes]
     if len(set(names)) != len(names):
@@ -96,6 +98,7 @@ def _verify_yielded(op: ComputeOp, output: ResultAttr, value: Value) -> None:
 @verifies(GroupOp)
 def verify_group(op: GroupOp) -> None:
     """Members, shared axes and what is stored of a group. Raises InvalidIR."""
+    verify_when(op)
     shared = op.axis_list
     if any(axis.kind != "par" for axis in shared):
         raise InvalidIR("shares an axis that is not par", op=op)

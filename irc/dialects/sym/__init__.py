@@ -17,6 +17,7 @@ from irc.dialects.sym.ops import (
     RefineOp,
     ValueOp,
 )
+from irc.dialects.sym.ranges import ChooseOp, RangeAttr
 
 __all__ = [
     "verify",
@@ -26,8 +27,10 @@ __all__ = [
     "BindOp",
     "BindSizeOp",
     "Binder",
+    "ChooseOp",
     "ERRORS",
     "INTEGER",
+    "RangeAttr",
     "RefineOp",
     "ValueOp",
 ]

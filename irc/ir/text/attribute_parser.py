@@ -216,8 +216,6 @@ class AttributeParser:
             return A.DimsAttr(dims)
         if token == "#irc.resource":
             return self._resource(start)
-        if token.startswith("#sym."):
-            lexer.fail(f"unknown attribute '{token}'")
         return self.dialect_attribute(token)
 
     def _resource(self, start: int) -> Attribute:

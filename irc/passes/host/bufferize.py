@@ -8,6 +8,7 @@ from typing import Any
 
 from irc.dialects import func, graph, host, kernel, sym
 from irc.dialects.host.memory import Aliases, is_tensor
+from irc.dialects.sym.ranges import WHEN
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
@@ -17,6 +18,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.strides import keeps_apart
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 from irc.passes.graph.functionalize.argument_storages import alias_groups
+from irc.passes.host.chosen_memory import choose_in_memory
 from irc.passes.host.joined_memory import join_in_memory
 from irc.passes.host.memory_uses import LaunchReads, MemoryUses, place_of
 from irc.passes.host.results_apart import separate_results
@@ -31,10 +33,11 @@ class Bufferize(Pass):
     Each array that a launch makes gets memory: an input's that dies there, where the kernel
     allows it; that of an argument which is updated with it, where nothing reads the argument's
     old elements afterwards; its place in the array that it becomes a piece of; else a
-    `host.alloc`. A launch that combines into what its outputs hold gets a copy there first, unless
-    that is the same memory: by the kernel's copying variant, where it has one and no output is in
-    an input's memory. What is returned `escapes`. Remarks: why a result that could be has not the
-    memory of an input, and why something is copied.
+    `host.alloc`. What is chosen among arrays for several ranges of a size (`sym.choose`) has one
+    memory, in which each is made. A launch that combines into what its outputs hold gets a copy
+    there first, unless that is the same memory: by the kernel's copying variant, where it has one
+    and no output is in an input's memory. What is returned `escapes`. Remarks: why a result that
+    could be has not the memory of an input, and why something is copied.
 
     Before:
         func.func @main(%x: ...) -> ... {
@@ -96,6 +99,7 @@ class Bufferizer:
         self.function, self.kernels, self.context = function, kernels, context
         self.block = function.block
         self.joined = join_in_memory(function)
+        chosen = choose_in_memory(function)
         self.memory = MemoryUses(self.block)
         self.aliases, self.last_use = self.memory.aliases, self.memory.last_use
         self.order = self.memory.order
@@ -104,7 +108,8 @@ class Bufferizer:
             self.memory.use_forever(update.value)  # it is copied at the very end
         self.checked = checked_makers(self.block)
         self._reads: dict[host.LaunchOp, LaunchReads] = {}
-        self.ours: set[Value] = set(self.joined.arrays)
+        self.places = {**self.joined.places, **chosen}
+        self.ours: set[Value] = {*self.joined.arrays, *chosen.values()}
         self.returned: set[Value] = set()
         for value in function.return_op._operands:
             self.returned |= self.aliases.of(value)
@@ -139,7 +144,7 @@ class Bufferizer:
         inputs, outs = reads.inputs, []
         taken: set[Value] = set()
         for position, result in enumerate(op.results):
-            memory = self.direct.get(result) or self._place_in_join(result)
+            memory = self.direct.get(result) or self.place_in_memory(result)
             if memory is None:
                 memory = self._reused(op, reads, position, taken)
             if memory is None:
@@ -151,7 +156,7 @@ class Bufferizer:
         if self._all_are_copied(callee, inputs, outs):
             attributes["callee"] = A.SymbolRefAttr(callee.copying)
         else:
-            self._initialize(builder, callee, inputs, outs)
+            self._initialize(builder, callee, inputs, outs, op)
         builder.insert(host.LaunchOp([*inputs, *outs], (), attributes, (), op.location))
         for result, memory in zip(op.results, outs, strict=True):
             result.replace_all_uses_with(memory)
@@ -176,12 +181,14 @@ class Bufferizer:
         callee: kernel.KernelFuncOp,
         inputs: Sequence[Value],
         outs: Sequence[Value],
+        op: host.LaunchOp,
     ) -> None:
         """Copy what a kernel combines into to where it does, unless that is the same memory."""
+        when = {WHEN: op.attributes[WHEN]} if WHEN in op.attributes else {}
         for source, target in sorted(pairs_of(callee.initialized)):
             value, memory = inputs[source], outs[target - len(inputs)]
             if value is not memory:
-                builder.insert(host.HostCopyOp((value, memory), (), {}, (), builder.location))
+                builder.insert(host.HostCopyOp((value, memory), (), when, (), builder.location))
 
     def _reused(
         self, op: host.LaunchOp, reads: LaunchReads, position: int, taken: set[Value]
@@ -224,9 +231,10 @@ class Bufferizer:
             return "the kernel reads it as another input too"
         return ""
 
-    def _place_in_join(self, result: Value) -> Value | None:
-        """The part of a joined array that a result is a piece of, if it is made there."""
-        place = self.joined.places.get(result)
+    def place_in_memory(self, result: Value) -> Value | None:
+        """The part of a joined array that a result is a piece of, or what is chosen among it and
+        others, if it is made there."""
+        place = self.places.get(result)
         if place is None:
             return None
         (whole,) = self.aliases.of(place)

@@ -128,7 +128,7 @@ def stores_of(
     callee: kernel.KernelFuncOp, position: int
 ) -> list[kernel.StoreOp | kernel.ScatterOp] | str:
     """Where a gpu kernel writes one of its outputs; why these can't be checks."""
-    if not callee.is_gpu or callee.variants or callee.copying:
+    if not callee.is_gpu or callee.copying:
         return "its kernel is a cpu's"
     if callee.initialized is not None and position in list(callee.initialized)[1::2]:
         return "its kernel combines into it"

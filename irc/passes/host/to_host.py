@@ -12,6 +12,7 @@ from irc.analysis.calls import CONVOLUTION_OUT, OUT_VARIANTS
 from irc.analysis.channels_last import CONVOLUTION
 from irc.dialects import aten, func, graph, host, layout
 from irc.dialects.host.memory import is_tensor
+from irc.dialects.sym.ranges import WHEN
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -68,7 +69,8 @@ def call(b: Bufferizer, op: graph.CallAten) -> None:
     if variant is not None:
         _call_out(b, op, variant)
         return
-    attributes = {key: op.attributes[key] for key in ("callee", "arguments")}
+    attributes = {key: op.attributes[key] for key in ("callee", "arguments", WHEN)
+                  if key in op.attributes}  # fmt: skip
     call_op = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
     b.replace(op, Builder.before(op).insert(call_op))
     if call_op.callee in GIVES_FRESH_MEMORY:
@@ -155,13 +157,15 @@ def _is_gpu_image(type_: A.Attribute) -> bool:
 def _call_out(b: Bufferizer, op: graph.CallAten, variant: str) -> None:
     """A call that writes its result to memory of ours, in the strides that its type has."""
     (result,) = op.results
-    memory = b.allocated(Builder.before(op), result)
+    memory = b.place_in_memory(result) or b.allocated(Builder.before(op), result)
     operands = [*op._operands, memory]
     arguments = {**op.arguments.as_dict(), "out": aten.OperandAttr(len(op._operands))}
     attributes = {
         "callee": A.StringAttr(variant),
         "arguments": A.DictAttr(arguments),
     }
+    if WHEN in op.attributes:
+        attributes[WHEN] = op.attributes[WHEN]
     call = host.CallAtenOp(operands, (), attributes, (), op.location)
     Builder.before(op).insert(call)
     b.move_facts(result, memory)

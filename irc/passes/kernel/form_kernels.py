@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from irc.analysis.loop import relies_on_checks
-from irc.dialects import func, graph, host, kernel, loop
+from irc.dialects import func, graph, host, kernel, loop, sym
+from irc.dialects.sym.ranges import WHEN, RangeAttr, when_of
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
+from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Range
+from irc.ir.symbols import Range, Symbol
 from irc.passes.kernel.cpu.contraction.choose import has_tiles
 from irc.passes.kernel.cpu.plan import plan_for_cpu
 from irc.passes.kernel.cpu.remarks import remarks_about
@@ -30,7 +32,9 @@ Formed = tuple[kernel.KernelFuncOp, list[Type]]
 class FormKernels(Pass):
     """Makes each top-level compute and group a kernel and a launch of it with value semantics.
 
-    Equal computes (same structure, types and symbols) share one kernel. Remarks: the axis that
+    Equal computes (same structure, types and symbols) share one kernel. What has `variants` in its
+    schedule becomes a kernel and a launch for each range of their size (`when`), and a choice among
+    the results (`sym.choose`). Remarks: the axis that
     vectors run along and how the arrays are read there, what is gathered and why, and why a
     result can't be in the memory of an input.
 
@@ -81,49 +85,49 @@ class _ModuleFormer:
     def form(
         self, op: Operation, ranges: dict[str, Range], known: dict[Any, Formed]
     ) -> None:
-        """Replace one compute or group by a launch."""
+        """Replace one compute or group by a launch, or by one for each of several ranges of a size
+        and a choice among what they make."""
         schedule = op.attributes.get("schedule")
         if not isinstance(schedule, loop.ScheduleAttr):
             raise InvalidIR("there is no schedule here; run the pass 'schedule' first", op=op)
-        flat = flatten(op)
-        key = structural_key(op, flat.inputs)
-        formed = known.get(key)
-        if formed is None:
-            formed = known[key] = self.formed(flat, schedule, ranges)
-            self.count += 1
-        callee, _ = formed
-        if self.context.explains:
-            for compute, message in remarks_about(op, flat.inputs, callee):
-                self.context.remark(message, compute)
-        self.launch(op, flat.inputs, *formed)
-
-    def formed(
-        self, flat: Plan, schedule: loop.ScheduleAttr, ranges: dict[str, Range]
-    ) -> tuple[kernel.KernelFuncOp, list[Type]]:
-        """The kernel of a plan, with those for other sizes, and the types of the arrays that it
-        gives behind the results."""
         variants = schedule.entries.get("variants")
         if not isinstance(variants, A.ArrayAttr):
-            return self._formed(flat, schedule, ranges)
-        op, kept = flat.op, dict(schedule.entries.as_dict())
-        del kept["variants"]
+            launch = self.formed(op, schedule, op.attributes.get(WHEN), ranges, known)
+            op.replace_with(launch.results[: len(op.results)])
+            return
+        kept = {name: entry for name, entry in schedule.entries.items if name != "variants"}
         plain = loop.ScheduleAttr(schedule.target, A.DictAttr(kept))
-        callee, memory = self._formed(flat, plain, ranges)
-        kernels, entries = [callee], []
-        for each in variants:
+        launches = []
+        for each, when in zip((*variants, A.DictAttr({})), sizes_of(op, variants), strict=True):
             assert isinstance(each, A.DictAttr)
-            self.count += 1
             with scheduled_as(op, plain, each) as own:
-                other, more = self._formed(flatten(op), own, ranges)
-            if more != memory:
-                raise InvalidIR("the kernels for several sizes have other memory of their own",
-                                op=op)  # fmt: skip
-            kernels.append(other)
-            chosen = {name: each.as_dict()[name] for name in ("size", "most")}
-            entries.append(A.DictAttr({"callee": A.SymbolRefAttr(other.sym_name), **chosen}))
-        callee.attributes["variants"] = A.ArrayAttr(entries)
-        share_alike(kernels)
-        return callee, memory
+                launches.append(self.formed(op, own, when, ranges, known))
+        builder = Builder.before(op)
+        op.replace_with([
+            builder.value(sym.ChooseOp, arms, result_types=result.type)
+            for result, *arms in zip(op.results, *(each.results for each in launches), strict=False)
+        ])  # fmt: skip
+
+    def formed(
+        self,
+        op: Operation,
+        schedule: loop.ScheduleAttr,
+        when: A.Attribute | None,
+        ranges: dict[str, Range],
+        known: dict[Any, Formed],
+    ) -> host.LaunchOp:
+        """A launch of the kernel that an operation has with a schedule, which it has now."""
+        flat = flatten(op)
+        key = structural_key(op, flat.inputs), narrowed(when)
+        ranges = {**ranges, **dict(key[1])}
+        formed = known.get(key)
+        if formed is None:
+            formed = known[key] = self._formed(flat, schedule, ranges)
+            self.count += 1
+        if self.context.explains:
+            for compute, message in remarks_about(op, flat.inputs, formed[0]):
+                self.context.remark(message, compute)
+        return self.launch(op, flat.inputs, *formed, when)
 
     def _formed(
         self, flat: Plan, schedule: loop.ScheduleAttr, ranges: dict[str, Range]
@@ -165,21 +169,24 @@ class _ModuleFormer:
         return name
 
     def launch(
-        self, op: Operation, inputs: list[Value], callee: kernel.KernelFuncOp, memory: list[Type]
-    ) -> None:
-        """Put the launch in the place of `op`."""
+        self, op: Operation, inputs: list[Value], callee: kernel.KernelFuncOp, memory: list[Type],
+        when: A.Attribute | None,
+    ) -> host.LaunchOp:  # fmt: skip
+        """Put the launch before `op`."""
         attributes: dict[str, A.Attribute] = {
             "callee": A.SymbolRefAttr(callee.attributes["sym_name"].parameters[0]),
             SEGMENTS: A.DenseIntsAttr((len(inputs), 0)),
         }
         if relies_on_checks(op):
             attributes["checked"] = A.UNIT
+        if when is not None:
+            attributes[WHEN] = when
         types = [*op.result_types, *memory]
         launch = host.LaunchOp(inputs, types, attributes, (), op.location)
         assert op.parent is not None
         op.parent.insert_before(launch, op)
-        op.replace_with(launch.results[: len(op.results)])
         self.launches += 1
+        return launch
 
 
 def _has_points(flat: Plan) -> bool:
@@ -189,6 +196,29 @@ def _has_points(flat: Plan) -> bool:
     return not (own.has("vector_axis") and own.vector_axis)
 
 
+def sizes_of(op: Operation, variants: A.ArrayAttr) -> list[RangeAttr]:
+    """The ranges of a size that an operation's variants are for, and what is left of it."""
+    entries: list[Any] = [each.as_dict() for each in variants]  # type: ignore[attr-defined]
+    begin, whole = 0, when_of(op)
+    ends = [*(each["most"].value for each in entries), None]
+    size = entries[0]["size"].dim
+    if any(each["size"].dim != size for each in entries):
+        raise InvalidIR("the variants of its schedule are for several sizes", op=op)
+    if whole is not None:
+        if whole.size != size:
+            raise InvalidIR(f"it runs for a range of {whole.size}, its variants are for ranges of "
+                            f"{size}", op=op)  # fmt: skip
+        begin, ends[-1] = whole.least, whole.most
+    ranges = []
+    for end in ends:
+        try:
+            ranges.append(RangeAttr(size, begin, end))
+        except ValueError as error:
+            raise InvalidIR(f"the variants of its schedule: {error}", op=op) from None
+        begin = 0 if end is None else end + 1
+    return ranges
+
+
 @contextmanager
 def scheduled_as(
     op: Operation, plain: loop.ScheduleAttr, variant: A.DictAttr
@@ -196,7 +226,7 @@ def scheduled_as(
     """A compute or group with the entries of a variant, as long as its kernel is formed."""
     entries = dict(variant.as_dict())
     members = entries.pop("members", A.ArrayAttr(()))
-    del entries["size"], entries["most"]
+    entries = {name: entry for name, entry in entries.items() if name not in ("size", "most")}
     inner = [each for each in op.walk() if isinstance(each, loop.ComputeOp) and each is not op]
     before = [(each, each.attributes.get("schedule")) for each in (op, *inner)]
     own = with_entries(plain, entries)
@@ -221,19 +251,11 @@ def with_entries(
     return loop.ScheduleAttr(schedule.target, changed)
 
 
-def share_alike(kernels: Sequence[kernel.KernelFuncOp]) -> None:
-    """Let kernels share what memory all of them may share."""
-    common = set.intersection(*({*pairs_of(each.inplace)} for each in kernels))
-    for each in kernels:
-        each.attributes.pop("inplace", None)
-        if common:
-            each.attributes["inplace"] = A.DenseIntsAttr([n for p in sorted(common) for n in p])
-
-
-def pairs_of(flat: Sequence[int] | None) -> list[tuple[int, int]]:
-    """A flat list of pairs as pairs."""
-    numbers = list(flat or ())
-    return list(zip(numbers[::2], numbers[1::2], strict=True))
+def narrowed(when: A.Attribute | None) -> tuple[tuple[str, Range], ...]:
+    """What a range of a size says of the size, where that is a symbol."""
+    if not isinstance(when, RangeAttr) or not isinstance(when.size, Symbol):
+        return ()
+    return ((when.size.name, Range(when.least, when.most)),)
 
 
 def structural_key(op: Operation, inputs: list[Value]) -> Any:
@@ -250,7 +272,8 @@ def structural_key(op: Operation, inputs: list[Value]) -> Any:
         parts.append(type(inner))
         parts.append(tuple([numbers.get(o, -1) for o in inner._operands]))
         parts.append(tuple([r.type for r in inner.results]))
-        parts.append(tuple(sorted(inner.attributes.items(), key=A.entry_name)))
+        entries = (item for item in inner.attributes.items() if item[0] != WHEN)
+        parts.append(tuple(sorted(entries, key=A.entry_name)))
         for region in inner.regions:
             for block in region.blocks:
                 current = block.first

@@ -11,6 +11,7 @@ from irc.analysis.launches import launch_bytes
 from irc.analysis.loop import Clusters, estimate, relies_on_checks
 from irc.dialects import arith, func, graph, host, kernel
 from irc.dialects.kernel.verify import SCRATCH_BYTES
+from irc.dialects.sym.ranges import WHEN
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
@@ -122,7 +123,7 @@ class _JoinPlanner:
         return (
             callee is not None
             and callee.grid is not None
-            and callee.variants is None
+            and WHEN not in op.attributes
             and (not callee.initialized or callee.copying is not None or callee.is_gpu)
             and not op.outs
             and self.updates_alone(op, arrays)
@@ -324,8 +325,6 @@ class _Joiner:
             return
         used = {op.callee for op in self.module.walk() if isinstance(op, host.LaunchOp)}
         used |= {self.kernels[name].copying for name in used}
-        used |= {each.get("callee").name for name in used - {None}
-                 for each in self.kernels[name].variants or ()}  # fmt: skip
         for name, op in self.kernels.items():
             if name not in used:
                 op.erase()

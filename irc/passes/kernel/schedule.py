@@ -20,6 +20,7 @@ from irc.ir.diagnostics import UserError
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import coefficient, free_symbols
 from irc.ir.types import FloatType, IntegerType, i1
+from irc.passes.kernel.cpu.contraction.by_size import schedule_by_size
 from irc.passes.kernel.cpu.contraction.choose import is_open, schedule_tiles
 from irc.passes.kernel.cpu.partial_sums import cut_sums
 from irc.passes.kernel.cpu.plan import (
@@ -45,7 +46,8 @@ class Schedule(Pass):
     """Decides how each compute and group runs, and writes it as its `schedule`.
 
     `target`: "cpu" or "gpu"; by default the program's. What has a schedule keeps it, and gets what
-    it lacks if it is of a contraction. What is best
+    it lacks if it is of a contraction. On a cpu one with a symbolic size gets those that it would
+    have with a few numbers in its place (`variants`). What is best
     of a processor are figures of the target. On a cpu: `vector_bits`: the width of
     the vector registers (0: the target's). `unrolled_ops`: the most operations of a body that is
     written once for each row of a transposed tile; rows that went through the stack made x.t() + y
@@ -107,6 +109,8 @@ def schedule_for_cpu(
     Gives remarks: the computes that stay scalar, and contractions whose entries of tiles are
     dropped, with the reason.
     """
+    if schedule_by_size(op, target):
+        return []
     flat, room = flatten(op), target.features.stack_bytes
     reason = schedule_tiles(op, plan_for_cpu(flat, scratch=room), target)
     if reason is None:

@@ -84,10 +84,12 @@ def with_sizes(
         name = leading_symbol(op)
         if name is None or any(each.inits for each in _computes(op)):
             continue  # a kernel that combines into an array has no second one
+        if "variants" in _entries(op):
+            continue  # the cost model has chosen by size
         problem = problem_of(op, target_of(context), rest, what(op))
         size = dict(problem.sizes)[name]
         candidates = candidates_for(op, target_of(context))[:most]
-        candidates = [c for c in candidates if _takes_the_same(op, name, c, rest, context)]
+        candidates = [c for c in candidates if _serves_all_sizes(op, name, c, rest, context)]
         for other in (size // FACTOR, size * FACTOR):
             if LEAST_SIZE <= other <= MOST_SIZE and len(candidates) > 1:
                 asked.append(Other(op, problem, name, size, other))
@@ -120,11 +122,10 @@ def _computes(op: Operation) -> list[loop.ComputeOp]:
     return [each for each in op.walk() if isinstance(each, loop.ComputeOp)]
 
 
-def _takes_the_same(
+def _serves_all_sizes(
     op: Operation, name: str, candidate: Candidate, rest: str, context: PassContext
 ) -> bool:
-    """Whether a kernel with a candidate's schedule takes the arrays that the operation's own takes:
-    one of a product on a CPU may pack others."""
+    """Whether a kernel with a candidate's schedule can be formed beside the operation's own."""
     if kind_of(op) != "contraction" or _is_gpu(op) or candidate == Candidate():
         return True
     changes = _changes(candidate, 1 + len(members_of(op)))

@@ -11,7 +11,6 @@ from irc import pipeline  # noqa: E402
 from irc.dialects import kernel, loop  # noqa: E402
 from irc.ir import attributes as A  # noqa: E402
 from irc.ir.passes import PassContext, PassManager  # noqa: E402
-from irc.ir.symbols import evaluate, free_symbols  # noqa: E402
 from irc.options.options import Options  # noqa: E402
 from irc.passes.kernel import sizes  # noqa: E402
 from irc.passes.kernel.tune import REST, describe  # noqa: E402
@@ -66,12 +65,11 @@ def module_with_sizes(target, monkeypatch, rows=64):
     return module, op, texts["loop-to-kernel"].split(",", 1)[1] + "," + texts["kernel-to-host"]
 
 
-def grids(module, size):
-    """The program instances, or points, of each kernel for a number of rows."""
+def runs(module, size):
+    """Which launches run for a number of rows."""
     launches = [step for step in read_host_program(module, "main").steps
                 if isinstance(step, P.Launch)]  # fmt: skip
-    names = {name for step in launches for name in free_symbols(step.grid)}
-    return [evaluate(step.grid, dict.fromkeys(names, size)) for step in launches]
+    return [step.when is None or step.when.holds(size) for step in launches]
 
 
 @pytest.mark.parametrize("target", ["host", "sm_90"])
@@ -85,8 +83,7 @@ def test_the_host_program_launches_the_kernel_of_a_size(target, monkeypatch):
     functions = [o for o in module.walk() if isinstance(o, kernel.KernelFuncOp)]
     assert len(functions) == 3
     for size in (1, 22, 23, 181, 182, 5000):
-        busy = [bool(grid) for grid in grids(module, size)]
-        assert busy == [size <= 22, 22 < size <= 181, size > 181]
+        assert runs(module, size) == [size <= 22, 22 < size <= 181, size > 181]
 
 
 def test_results_are_right_at_each_size_and_in_the_interpreter(monkeypatch):
@@ -184,8 +181,16 @@ def test_a_product_on_a_cpu_has_kernels_by_its_rows(monkeypatch):
         torch.testing.assert_close(program(w, x)[0], x @ w)
 
 
-def test_a_schedule_that_packs_into_other_arrays_is_not_measured_at_other_sizes(monkeypatch):
-    _, op, _, measured = product_of_rows(monkeypatch, "tile_rows")
+def test_a_product_by_its_rows_may_pack_other_arrays(monkeypatch):
+    _, op, _, _ = product_of_rows(monkeypatch, "tile_rows")
     packs = op.attributes["schedule"].entries.get("pack_right").value
-    texts = {text for _, candidates in measured for text in candidates}
-    assert texts and f"pack_right = {str(not packs).lower()}" not in "".join(texts)
+    other = f"pack_right = {str(not packs).lower()}"
+    module, op, rest, measured = product_of_rows(monkeypatch, other)
+    assert other in "".join(text for _, candidates in measured for text in candidates)
+    (variant,) = op.attributes["schedule"].entries.get("variants")
+    assert variant.get("pack_right").value is not packs
+    PassManager.parse(rest, verify="each").run(module)
+    program = irc.build(module)
+    for rows in (2, 22, 23, 100):
+        x, w = torch.randn(rows, 24), torch.randn(24, 40)
+        torch.testing.assert_close(program(w, x)[0], x @ w)

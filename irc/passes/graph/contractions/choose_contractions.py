@@ -188,7 +188,8 @@ class ChooseContractions(PatternPass):
     products, convolutions: what may compute them, of "ATEN", "IRC", "TRITON" (irc, on a GPU) and
     "CPP" (irc, on a CPU). Where a library and irc may, a compile with `max_autotune` measures which
     is faster, as docs/tuning.md tells; else the cost model says where a kernel of irc's surely is:
-    on a CPU by the processor's figures for few, some and many rows (`irc.analysis.processor_ways`);
+    on a CPU by the processor's figures for few, some and many rows (`irc.analysis.processor_ways`),
+    of a symbolic number for each of these;
     on a GPU, where rows of a factor or of the result don't begin at multiples of 16 bytes
     (`irc.analysis.product_ways`). Where nothing may, the error says what was tried. A call with an
     attribute `backend` ("aten", "irc") has chosen already; its `schedule` has entries of one.

@@ -9,12 +9,12 @@ one that is not whole, are packed by themselves, as all are without `pack_ahead`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from irc.dialects import kernel
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import coefficient, substitute
+from irc.ir.symbols import Range, coefficient, range_of, substitute
 from irc.passes.kernel.cpu.contraction.packing import RIGHT, pack_right
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tiling import TiledFactor, Tiling, moves_along
@@ -53,16 +53,20 @@ def parts_of(own: CpuSchedule, depth: Axis, terms: int) -> int:
     return max(-(-(-(-length // terms) * terms) // (length // terms)) for length in lengths)
 
 
-def tiles_of(own: CpuSchedule, rows: Axis, point_rows: int) -> int:
-    """The least number of whole tiles of rows in a point of so many; 0 where nobody knows it."""
+def tiles_of(
+    own: CpuSchedule, rows: Axis, point_rows: int, ranges: Mapping[str, Range] | None = None
+) -> int:
+    """The least number of whole tiles of rows in a point of so many; 0 where nobody knows it.
+    ranges: of symbols."""
     extent = rows.extent
     if not isinstance(extent, int):
-        return 0
+        least = None if point_rows else range_of(extent, ranges or {}).lo
+        return max(least or 0, 0) // own.tile_rows
     last = extent if not point_rows else extent % point_rows or point_rows
     return min(last, extent) // own.tile_rows
 
 
-def check_ahead(tiling: Tiling) -> None:
+def check_ahead(tiling: Tiling, ranges: Mapping[str, Range]) -> None:
     """Raise InvalidIR for a schedule that doesn't fit."""
     own, columns = tiling.schedule, tiling.columns
     parts = parts_of(own, tiling.depth, own.pack_ahead)
@@ -78,7 +82,9 @@ def check_ahead(tiling: Tiling) -> None:
         reason = f"a vector's {own.lanes} elements are no multiple of its terms"
     elif not isinstance(columns.extent, int) or columns.extent < tiling.panel:
         reason = "there is no whole panel"
-    elif not parts or parts * own.tile_vectors > tiles_of(own, tiling.rows, own.point_rows):
+    elif not parts or parts * own.tile_vectors > tiles_of(
+        own, tiling.rows, own.point_rows, ranges
+    ):
         reason = "its rows have too few tiles"
     if reason:
         raise InvalidIR(f"panels can't be packed ahead (pack_ahead): {reason}",

@@ -43,7 +43,7 @@ def form_contraction_kernel(
     if own.woven:
         check_woven(tiling)
     if own.pack_ahead:
-        check_ahead(tiling)
+        check_ahead(tiling, ranges)
     return _ContractionKernel(tiling, name, ranges).form(inplace)
 
 

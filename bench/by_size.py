@@ -1,0 +1,75 @@
+"""One program for any number of rows beside one for each: the layers of BERT-base on a CPU.
+
+    OMP_NUM_THREADS=1 python -m bench.by_size [--rounds 9] [--frozen]
+
+For each layer one program with `dynamic=True`, compiled on 100 rows, and one for each number of
+rows, with its own weights. Both, and eager mode, run in turn in each round; given are microseconds
+of this thread (the least), and the median over rounds of the dynamic program's time by the static
+one's. Each call goes through torch.compile's guards, which take some 25 us.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+from bench.common import print_load, table
+
+LAYERS = [(768, 768), (768, 3072), (3072, 768)]
+ROWS = [2, 4, 16, 128, 512]
+TRACED = 100
+
+
+def clock(call: Callable[[torch.Tensor], object], x: torch.Tensor, count: int) -> float:
+    """Seconds of a call, of so many."""
+    start = time.thread_time()
+    for _ in range(count):
+        call(x)
+    return (time.thread_time() - start) / count
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--frozen", action="store_true")
+    options = parser.parse_args()
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(1)
+    chosen = {"freezing": True} if options.frozen else {}
+    print_load()
+    lines = []
+    for inner, columns in LAYERS:
+        torch._dynamo.reset()
+        layer = torch.nn.Linear(inner, columns).eval()
+        dynamic = torch.compile(layer, backend="irc", dynamic=True, options=chosen)
+        dynamic(torch.randn(TRACED, inner))
+        for rows in ROWS:
+            x = torch.randn(rows, inner)
+            static = torch.compile(copy.deepcopy(layer), backend="irc", dynamic=False,
+                                   options=chosen)  # fmt: skip
+            count = max(1, int(2e8 / (rows * inner * columns)))
+            ways = {"dynamic": dynamic, "static": static, "eager": layer}
+            for call in ways.values():
+                call(x)
+            times: dict[str, list[float]] = {name: [] for name in ways}
+            for _ in range(options.rounds):
+                for name, call in ways.items():
+                    times[name].append(clock(call, x, count))
+            pairs = zip(times["dynamic"], times["static"], strict=True)
+            lines.append([
+                str(rows), str(inner), str(columns),
+                *(f"{min(each) * 1e6:.1f}" for each in times.values()),
+                f"{statistics.median(a / b for a, b in pairs):.2f}",
+            ])  # fmt: skip
+    print(table(["rows", "inner", "columns", "dynamic", "static", "eager", "ratio"], lines))
+    print_load()
+
+
+if __name__ == "__main__":
+    main()

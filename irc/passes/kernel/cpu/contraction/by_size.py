@@ -1,0 +1,205 @@
+"""Schedules of a contraction in tiles for several ranges of a symbolic size.
+
+A compute or group is scheduled as it would be with each of a few sizes (`RUNGS`) in the symbol's
+place. What differs becomes `variants` of its schedule, among which the host program chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from irc.analysis.contraction import contraction_of
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.core import Operation
+from irc.ir.renaming import rename_symbols
+from irc.ir.symbols import Dim, dim_product, free_symbols, symbol
+from irc.passes.kernel.cpu.contraction.choose import TILES, schedule_tiles
+from irc.passes.kernel.cpu.plan import plan_for_cpu
+from irc.passes.kernel.plan.plan import flatten
+from irc.target import Target
+
+RUNGS = (4, 16, 128, 512)
+"""Sizes that a schedule is looked for; of `processor.product_rows` each class has one or two."""
+FORM = ("products", "pack_left", "pack_right", "group", "block_depth")
+"""Where one of these differs, it is looked for the very size from which on it does; else the
+schedule of the next rung begins at the geometric mean."""
+
+AHEAD = "pack_ahead"
+
+Entries = Mapping[str, A.Attribute]
+
+
+@attrs.frozen
+class SymbolicSize:
+    """What is compared at run time, and the symbols' values where it is so large."""
+
+    dim: Dim
+    names: tuple[str, ...]
+
+    def values(self, size: int) -> dict[str, Dim]:
+        """The last symbol is the size, and every other one 1."""
+        ones: dict[str, Dim] = dict.fromkeys(self.names[:-1], 1)
+        return {**ones, self.names[-1]: size}
+
+
+def schedule_by_size(op: Operation, target: Target) -> bool:
+    """Write the schedule of a contraction's operation, with `variants` for sizes of its symbol.
+    False where there is no such choice; then nothing has changed."""
+    size = size_of(op)
+    if size is None:
+        return False
+    at_rungs = {rung: tiles_at(op, size, rung, target) for rung in RUNGS}
+    rungs = [rung for rung in RUNGS if at_rungs[rung] is not None]
+    if not rungs:
+        return False
+    begins = [rungs[0]]
+    for rung in rungs[1:]:
+        if at_rungs[rung] != at_rungs[begins[-1]]:
+            begins.append(rung)
+    ends = [_boundary(op, size, *pair, target) for pair in zip(begins, begins[1:], strict=False)]
+    leasts = [0, *(end + 1 for end in ends)]
+    chosen: list[tuple[int, dict[str, A.Attribute]]] = []
+    for rung, least in zip(begins, leasts, strict=True):
+        tiles = dict(at_rungs[rung] or {})
+        for begin, ahead in _packed_ahead(op, size, least, rung, target):
+            chosen.append((begin, {**tiles, AHEAD: ahead}))
+    ends = [begin - 1 for begin, _ in chosen[1:]]
+    arms = [scheduled_with(op, tiles, target) for _, tiles in chosen]
+    if any(arm is None for arm in arms):
+        return False
+    variants: list[A.Attribute] = []
+    for most, arm in zip(ends, arms, strict=False):
+        variants.append(_variant(size.dim, most, arm or []))
+    for part, entries in zip(_parts(op), arms[-1] or [], strict=True):
+        own = {**entries}
+        if part is op and variants:
+            own["variants"] = A.ArrayAttr(variants)
+        part.attributes["schedule"] = loop.ScheduleAttr("cpu", A.DictAttr(own))
+    return True
+
+
+def size_of(op: Operation) -> SymbolicSize | None:
+    """The size by which an operation's contraction is scheduled: the only symbol of its rows,
+    columns and depth, or, where only its rows or its columns have symbols, what these axes have
+    together."""
+    compute = next((each for each in op.walk() if isinstance(each, loop.ComputeOp)), None)
+    contraction = None if compute is None else contraction_of(compute)
+    if contraction is None or isinstance(contraction, str):
+        return None
+    sides = [[axis.extent for axis in axes if free_symbols(axis.extent)]
+             for axes in (contraction.rows, contraction.columns, contraction.depth)]  # fmt: skip
+    names = sorted({name for side in sides for size in side for name in free_symbols(size)})
+    if len(names) == 1:
+        return SymbolicSize(symbol(names[0]), tuple(names))
+    used = [side for side in sides if side]
+    if len(used) != 1 or sides[2]:
+        return None
+    return SymbolicSize(dim_product(used[0]), tuple(names))
+
+
+def tiles_at(op: Operation, size: SymbolicSize, number: int, target: Target) -> Entries | None:
+    """The entries of tiles that an operation has with a number for its symbolic size; None where
+    its kernel has no tiles then."""
+    twin = op.clone()
+    assert op.parent is not None
+    op.parent.insert_before(twin, op)
+    try:
+        rename_symbols(twin, size.values(number))
+        return _tiles(twin, target)
+    finally:
+        twin.erase()
+
+
+def _tiles(op: Operation, target: Target) -> Entries | None:
+    """Schedule an operation in tiles; the entries of its contraction that are of tiles."""
+    plan = plan_for_cpu(flatten(op), scratch=target.features.stack_bytes)
+    if schedule_tiles(op, plan, target) is not None:
+        return None
+    compute = plan.members[0].compute
+    assert compute.schedule is not None
+    entries = compute.schedule.entries.as_dict()
+    return {name: entry for name, entry in entries.items() if name in TILES}
+
+
+def scheduled_with(
+    op: Operation, tiles: Entries, target: Target
+) -> list[dict[str, A.Attribute]] | None:
+    """The schedules, of an operation and then of its members, with given entries of tiles."""
+    twin = op.clone()
+    assert op.parent is not None
+    op.parent.insert_before(twin, op)
+    try:
+        compute = flatten(twin).members[0].compute
+        compute.attributes["schedule"] = loop.ScheduleAttr("cpu", A.DictAttr(dict(tiles)))
+        if _tiles(twin, target) is None:
+            return None
+        return [dict(part.attributes["schedule"].entries.as_dict())  # type: ignore[attr-defined]
+                for part in _parts(twin)]  # fmt: skip
+    finally:
+        twin.erase()
+
+
+def _boundary(op: Operation, size: SymbolicSize, low: int, high: int, target: Target) -> int:
+    """The last size that is scheduled as the rung `low` is."""
+    form, other = (_form(op, size, rung, target) for rung in (low, high))
+    if form == other:
+        return int((low * high) ** 0.5)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _form(op, size, middle, target) == form:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _packed_ahead(
+    op: Operation, size: SymbolicSize, least: int, rung: int, target: Target
+) -> list[tuple[int, A.Attribute]]:
+    """From which sizes on, of those from `least` on, panels are packed in which time: how many
+    tiles there are to do it is known of the least of them alone."""
+    none = A.IntegerAttr(0)
+    if len(size.names) > 1 or size.dim != symbol(size.names[0]) or not least:
+        return [(least, none)]
+
+    def at(number: int) -> A.Attribute:
+        return (tiles_at(op, size, number, target) or {}).get(AHEAD, none)
+
+    low, high = least, max(least, rung)
+    first, last = at(low), at(high)
+    if first == last:
+        return [(least, first)]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if at(middle) == last:
+            high = middle
+        else:
+            low = middle
+    return [(least, first), (high, last)]
+
+
+def _form(
+    op: Operation, size: SymbolicSize, number: int, target: Target
+) -> list[A.Attribute | None]:
+    entries = tiles_at(op, size, number, target) or {}
+    return [entries.get(name) for name in FORM]
+
+
+def _parts(op: Operation) -> list[Operation]:
+    """An operation and the computes that are its members."""
+    inner = [each for each in op.walk() if isinstance(each, loop.ComputeOp) and each is not op]
+    return [op, *inner]
+
+
+def _variant(size: Dim, most: int, arm: list[dict[str, A.Attribute]]) -> A.DictAttr:
+    top, *members = arm
+    named: dict[str, A.Attribute] = {"size": A.DimAttr(size), "most": A.IntegerAttr(most), **top}
+    if members:
+        named["members"] = A.ArrayAttr([A.DictAttr(each) for each in members])
+    return A.DictAttr(named)
+
+
+__all__ = ["schedule_by_size"]

@@ -1,0 +1,274 @@
+"""Operations that run for a range of a size alone, and the choice among what they make."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import irc  # noqa: E402
+from irc.dialects import host, loop, sym  # noqa: E402
+from irc.dialects.sym.ranges import WHEN, RangeAttr, covers, gap_in  # noqa: E402
+from irc.ir.diagnostics import InvalidIR  # noqa: E402
+from irc.ir.passes import PassManager  # noqa: E402
+from irc.ir.symbols import symbol  # noqa: E402
+from irc.ir.verifier import verify  # noqa: E402
+from irc.program.host_program import from_json, to_json  # noqa: E402
+from irc.program.read_host import read_host_program  # noqa: E402
+from irc.runtime.python_host import PythonHost  # noqa: E402
+from irc.target import Target  # noqa: E402
+from irc.target.attribute import carry  # noqa: E402
+
+REST = "form-kernels,join-launches,bufferize,plan-memory"
+SIZES = (0, 1, 2, 3, 15, 16, 17, 255, 256, 1000)
+
+ARMS = """
+func.func @main(%x: T) -> T attributes {level = "loop"} {
+  %n = sym.bind_size %x {dim = 0 : i64, symbol = "s0"} : (T) -> index
+  %a = loop.compute par(i: s0, j: 8) -> map attributes {when = #sym.range<s0, 0, 15>} {
+    %v = loop.read %x[i, j] : f32
+    %w = arith.addf %v, %v : f32
+    loop.yield %w
+  } : T
+  %b = loop.compute par(i: s0, j: 8) -> map attributes {when = #sym.range<s0, 16>} {
+    %v = loop.read %x[i, j] : f32
+    %w = arith.mulf %v, %v : f32
+    loop.yield %w
+  } : T
+  %y = sym.choose %a, %b : (T, T) -> T
+  func.return %y : T
+}""".replace("T", "tensor<[s0, 8] x f32, strides [8, 1]>")
+
+
+def product(rows="m: s0", inner=96, columns=64, depth="k", bind=""):
+    """A product with a bias whose rows are of some axes; the weight lies as a linear layer has it.
+    """
+    axes = [part.split(": ") for part in rows.split(", ")]
+    sizes = [size for _, size in axes]
+    place = ", ".join(name for name, _ in axes)
+
+    def row_major(shape):
+        steps, step = [], "1"
+        for size in reversed(shape):
+            steps.insert(0, step)
+            step = f"{size}*{step}" if step != "1" else str(size)
+        return f"tensor<[{', '.join(map(str, shape))}] x f32, strides [{', '.join(steps)}]>"
+
+    x, y = row_major([*sizes, inner]), row_major([*sizes, columns])
+    w, b = row_major([columns, inner]), row_major([columns])
+    binds = "".join(
+        f'  %n{k} = sym.bind_size %x {{dim = {k} : i64, symbol = "{size}"}} : ({x}) -> index\n'
+        for k, size in enumerate(sizes)
+    )
+    return f"""
+func.func @main(%x: {x}, %w: {w}, %b: {b}) -> {y} attributes {{level = "loop"}} {{
+{binds}  %y = loop.group ({rows}, n: {columns}) {{
+    %sum = loop.compute par({rows}, n: {columns}) red(k: {inner}) -> reduce(sum, f32) {{
+      %p = loop.read %x[{place}, k] : f32
+      %q = loop.read %w[n, k] : f32
+      %v = arith.mulf %p, %q : f32
+      loop.yield %v
+    }} : {y}
+    %r = loop.compute par({rows}, n: {columns}) -> map {{
+      %s = loop.read %sum[{place}, n] : f32
+      %c = loop.read %b[n] : f32
+      %t = arith.addf %s, %c : f32
+      loop.yield %t
+    }} : {y}
+    loop.yield %r : {y}
+  }} : {y}
+  func.return %y : {y}
+}}"""
+
+
+def scheduled(text, target="host"):
+    module = irc.parse(text)
+    carry(module, Target.named(target))
+    PassManager.parse("schedule", verify="each").run(module)
+    return module
+
+
+def variants_of(module):
+    (op,) = (o for o in module.lookup("main").block.ops if isinstance(o, loop.GroupOp))
+    return op.attributes["schedule"].entries.get("variants")
+
+
+def test_arms_run_in_their_ranges_at_each_level_and_when_built():
+    module = irc.parse(ARMS)
+    text = irc.print_op(module)
+    assert irc.print_op(irc.parse(text)) == text
+
+    def expected(x):
+        return x + x if len(x) < 16 else x * x
+
+    inputs = [torch.randn(size, 8) for size in SIZES]
+    for x in inputs:
+        assert torch.equal(irc.run(module, x)[0], expected(x))
+    PassManager.parse(f"schedule,{REST}", verify="each").run(module)
+    program = irc.build(module)
+    text = irc.print_op(module)
+    assert irc.print_op(irc.parse(text)) == text
+    for x in inputs:
+        assert torch.equal(irc.run(module, x)[0], expected(x))
+        assert torch.equal(program(x)[0], expected(x))
+    data = read_host_program(module, "main")
+    assert from_json(to_json(data)) == data
+
+
+class Launched:
+    """Kernels that are only counted."""
+
+    def __init__(self):
+        self.names = []
+
+    def launch(self, name, tensors, symbols, grid):
+        self.names.append(name)
+
+
+def test_the_python_host_launches_what_a_size_is_for():
+    module = irc.parse(ARMS)
+    PassManager.parse(f"schedule,{REST}").run(module)
+    kernels = Launched()
+    run = PythonHost(read_host_program(module), kernels, {})
+    for size in (15, 16):
+        run({}, [torch.randn(size, 8)])
+    assert kernels.names == ["k0", "k1"]
+
+
+def test_edited_boundaries_change_what_runs():
+    text = ARMS.replace("s0, 0, 15>", "s0, 0, 254>").replace("s0, 16>", "s0, 255>")
+    module = irc.parse(text)
+    PassManager.parse(f"schedule,{REST}").run(module)
+    program = irc.build(module)
+    for size in (16, 254, 255):
+        x = torch.randn(size, 8)
+        assert torch.equal(program(x)[0], x + x if size < 255 else x * x)
+
+
+def test_arms_share_one_memory_and_a_value_of_two_choices_is_copied():
+    text = ARMS.replace("func.return %y :", """%z = sym.choose %a, %b : (T, T) -> T
+  func.return %y, %z :""".replace("T", "tensor<[s0, 8] x f32, strides [8, 1]>"))
+    tensor = "tensor<[s0, 8] x f32, strides [8, 1]>"
+    text = text.replace(f"-> {tensor} attributes {{l", f"-> ({tensor}, {tensor}) attributes {{l")
+    text = re.sub(r"(func.return %y, %z : )(.*)", rf"\1{tensor}, {tensor}", text)
+    module = irc.parse(text)
+    PassManager.parse(f"schedule,{REST}", verify="each").run(module)
+    copies = [op for op in module.walk() if isinstance(op, host.HostCopyOp)]
+    assert len(copies) == 4 and all(WHEN in op.attributes for op in copies)
+    program = irc.build(module)
+    for size in (3, 16):
+        x = torch.randn(size, 8)
+        first, second = program(x)
+        assert torch.equal(first, second) and first.data_ptr() != second.data_ptr()
+    module = irc.parse(ARMS)
+    PassManager.parse(f"schedule,{REST}").run(module)
+    assert sum(isinstance(op, host.AllocOp) for op in module.walk()) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [("s0, 16>", "s0, 17>", "begins at 17, the next at 16"),
+     ("s0, 16>", "s0, 16, 99>", "no range has sizes from 100 on"),
+     ("s0, 16>", "s0 * 2, 16>", "of two sizes"),
+     (" attributes {when = #sym.range<s0, 16>}", "", "has no 'when'"),
+     ("func.return %y", "func.return %a", "reads its results for others")],
+)  # fmt: skip
+def test_ranges_that_leave_sizes_out_are_refused(old, new, message):
+    assert old in ARMS
+    with pytest.raises(InvalidIR, match=re.escape(message)):
+        verify(irc.parse(ARMS.replace(old, new)))
+
+
+def test_memory_that_is_written_for_some_sizes_is_not_read_for_others():
+    module = irc.parse(ARMS)
+    PassManager.parse(f"schedule,{REST}").run(module)
+    text = irc.print_op(module)
+    verify(irc.parse(text))
+    with pytest.raises(InvalidIR, match="which nothing has written before for all"):
+        verify(irc.parse(text.replace("#sym.range<s0, 16>", "#sym.range<s0, 17>")))
+
+
+def test_a_range_is_at_least_one_size():
+    s0 = symbol("s0")
+    for least, most in ((-1, 3), (4, 3)):
+        with pytest.raises(ValueError, match="no size is from"):
+            RangeAttr(s0, least, most)
+    few, some, many = RangeAttr(s0, 0, 3), RangeAttr(s0, 4, 9), RangeAttr(s0, 10, None)
+    assert gap_in([few, some, many]) == "" and gap_in([few, many])
+    assert covers([many, few, some], None) and not covers([many, few], None)
+    assert covers([some, few], RangeAttr(s0, 2, 9))
+    assert not covers([some, few], RangeAttr(s0, 2, 10))
+
+
+@pytest.mark.parametrize("target", ["host", "avx2"])
+def test_a_product_has_schedules_for_few_some_and_many_rows(target):
+    module = scheduled(product(inner=768, columns=256), target)
+    variants = variants_of(module)
+    forms = [each.get("members")[0].get("products").value for each in variants]
+    assert forms[0] == "depth"  # few rows read the weight as it lies
+    text = irc.print_op(module)
+    assert irc.print_op(irc.parse(text)) == text
+    PassManager.parse(REST, verify="each").run(module)
+    launches = [op for op in module.walk() if isinstance(op, host.LaunchOp)]
+    assert len(launches) == len(variants) + 1
+    assert sum(isinstance(op, sym.ChooseOp) for op in module.walk()) == 0
+
+
+def test_a_product_is_right_at_each_size():
+    module = scheduled(product(inner=96, columns=80))
+    PassManager.parse(REST, verify="each").run(module)
+    program = irc.build(module)
+    w, b = torch.randn(80, 96), torch.randn(80)
+    for size in SIZES:
+        x = torch.randn(size, 96)
+        exact = x.double() @ w.double().t() + b.double()
+        torch.testing.assert_close(program(x, w, b)[0].double(), exact, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(irc.run(module, x, w, b)[0], program(x, w, b)[0])
+
+
+def test_rows_of_a_batch_and_a_length_are_one_size():
+    module = scheduled(product("m: s0, l: s1", 96, 80))
+    assert str(variants_of(module)[0].get("size")) in ("#sym<s0*s1>", "#sym<s1*s0>")
+    PassManager.parse(REST, verify="each").run(module)
+    program = irc.build(module)
+    w, b = torch.randn(80, 96), torch.randn(80)
+    for batch, length in ((1, 1), (3, 5), (2, 8), (0, 7), (17, 60)):
+        x = torch.randn(batch, length, 96)
+        exact = x.double() @ w.double().t() + b.double()
+        torch.testing.assert_close(program(x, w, b)[0].double(), exact, rtol=1e-4, atol=1e-4)
+
+
+def test_panels_are_packed_ahead_only_where_there_are_rows_enough():
+    """By two of a rung's schedules where the least size of its range allows another time."""
+    module = scheduled(product(inner=3072, columns=768), "avx512")
+    (op,) = (o for o in module.lookup("main").block.ops if isinstance(o, loop.GroupOp))
+    ends = [each.get("most").value for each in variants_of(module)]
+    parts = [each.get("members")[0] for each in variants_of(module)]
+    parts.append(op.regions[0].blocks[0].first.attributes["schedule"].entries)
+    ahead = [part.get("pack_ahead").value for part in parts]
+    assert ahead[0] == 0 < ahead[-2] < ahead[-1]
+    text = irc.print_op(module)
+    PassManager.parse(REST, verify="each").run(irc.parse(text))
+    edited = text.replace(f"most = {ends[-1]} : i64", f"most = {ends[-2] + 1} : i64")
+    with pytest.raises(InvalidIR, match="its rows have too few tiles"):
+        PassManager.parse(REST).run(irc.parse(edited))
+
+
+def test_one_compile_serves_all_rows_and_multiplies_by_itself():
+    layer = torch.nn.Linear(96, 80)
+    calls = []
+
+    def counting(module, inputs):
+        calls.append(module)
+        return torch._dynamo.lookup_backend("irc")(module, inputs)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, backend=counting, dynamic=True)
+    with torch.no_grad():
+        for size in (100, *SIZES[2:]):
+            x = torch.randn(size, 96)
+            exact = x.double() @ layer.weight.double().t() + layer.bias.double()
+            torch.testing.assert_close(compiled(x).double(), exact, rtol=1e-4, atol=1e-4)
+    assert len(calls) == 1
