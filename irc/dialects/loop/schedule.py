@@ -188,6 +188,11 @@ CPU: Mapping[str, Key] = {
     "written_out": Key(
         "those of a compute's own axes each point of which has code of its own, so that conditions "
         "on it are decided when the kernel is formed; without it, none", names),
+    "jam_axis": Key(
+        "of a reduction whose vectors run along a par axis of its own: the par axis around what is "
+        "combined of which several points have their sums in registers together, so that what "
+        "they all read is read once; without it, none", name),
+    "jam_points": Key("with a jam axis: how many", numbers(1, 64)),
     "chunks": Key(
         "of a reduction: \"axis points\" for each loop that is taken in chunks of so many points, "
         "each with float sums of its own, which are added with their rounding errors", counts),

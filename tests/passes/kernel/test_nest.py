@@ -14,7 +14,7 @@ from irc.ir.types import f32, f64, i1, i64, index
 from irc.passes.kernel.cpu.body import BodyEmitter
 from irc.passes.kernel.cpu.emit import Emitter, Lanes, VectorScope
 from irc.passes.kernel.cpu.lanes import LaneExpressions
-from irc.passes.kernel.cpu.nest import Nest, _Carried
+from irc.passes.kernel.cpu.nest import Nest, Carried
 from irc.passes.kernel.cpu.place import KernelState, Placement
 from irc.passes.kernel.cpu.plan import Access, Axis
 from irc.passes.kernel.cpu.reduce import (
@@ -120,9 +120,9 @@ def reducer(combiner, type_=f32, scans=False, shape=None):
 def test_sums_gain_from_partial_sums(made, expected):
     assert made.restarts is expected
     others = [None, reducer("max"), made, reducer("max", scans=True), None]
-    state = _Carried(others, [0, 1, 1, 1, 0], [])
+    state = Carried(others, [0, 1, 1, 1, 0], [])
     assert state.restarts is expected and state.scans
-    assert not _Carried([None, reducer("max"), None], [0, 1, 0], []).restarts
+    assert not Carried([None, reducer("max"), None], [0, 1, 0], []).restarts
 
 
 def test_a_state_scans_if_any_reducer_does():
@@ -131,7 +131,7 @@ def test_a_state_scans_if_any_reducer_does():
         ([], False), ([None], False), ([plain], False), ([scans], True), ([None, scans], True),
         ([scans, None], True), ([plain, scans], True), ([scans, plain], True),
     ):  # fmt: skip
-        assert _Carried(reducers, [1] * len(reducers), []).scans is expected
+        assert Carried(reducers, [1] * len(reducers), []).scans is expected
 
 
 @pytest.mark.parametrize("peeled", [True, False])

@@ -6,7 +6,7 @@ from irc.dialects import arith, loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
-from irc.ir.symbols import dim_sum, substitute, symbol
+from irc.ir.symbols import dim_sum, substitute, symbol, terms_of
 from irc.ir.types import FloatType, i1, index
 from irc.passes.kernel.cpu.emit import Content, Scalar, VectorScope
 from irc.passes.kernel.cpu.lanes import LaneExpressions, lane_sum
@@ -32,9 +32,13 @@ class BodyEmitter:
         emitter.extents = self.placed.extents
         for op in self.placed.ops_at[level]:
             emitter.location = op.location
-            self._emit(op, scope)
-        for groups in self.placed.prefixes[level]:
-            emitter.prefix_sums(groups, scope)
+            if scope.common is None:
+                self._emit(op, scope)
+            else:
+                self._emit_alike(op, scope, scope.common)
+        if scope.common is None:
+            for groups in self.placed.prefixes[level]:
+                emitter.prefix_sums(groups, scope)
 
     # -- operations
 
@@ -49,6 +53,21 @@ class BodyEmitter:
         all of it may leave what varies along the axis with operands that don't."""
         varies = op.results[0] in self.placed.varying
         return varies and any(isinstance(scope.values[o], list) for o in op._operands)
+
+    def _emit_alike(self, op: Operation, scope: VectorScope, common: VectorScope) -> None:
+        """Emit an operation at a point of a tile, unless another point has the same."""
+        result, access = op.results[0], self.member.reads.get(op)
+        place = None if access is None else substitute(access.expression, scope.moved)
+        key = (op, place, *(id(scope.values.get(o, o)) for o in op._operands))
+        if key in common.alike:
+            content, known = common.alike[key]
+            scope.values[result] = content
+            if known is not None:
+                scope.known[result] = known
+            self._bind_positions(result, content, scope)
+            return
+        self._emit(op, scope)
+        common.alike[key] = (scope.values[result], scope.known.get(result))
 
     def _emit(self, op: Operation, scope: VectorScope) -> None:
         emitter, result = self.emitter, op.results[0]
@@ -112,6 +131,8 @@ class BodyEmitter:
     def offset(self, access: Access, copy: int, scope: VectorScope) -> Scalar:
         """The offset of the first lane of a copy; of a uniform access, its offset."""
         prepared, emitter = self.placed.indices[access], self.emitter
+        if scope.common is not None and prepared.stride is not None:
+            return self._offset_in_tile(access, copy, scope, scope.common)
         if prepared.stride is None:
             # In a peeled remainder what varies is one scalar.
             return emitter.scalar(prepared.expression, scope)
@@ -125,6 +146,20 @@ class BodyEmitter:
             first = emitter.prefix_sums(prepared.groups, scope)
             return emitter.plus(first, emitter.scalar(prepared.shift * step, scope))
         return emitter.prefix_sums(prepared.groups, scope)
+
+    def _offset_in_tile(
+        self, access: Access, copy: int, scope: VectorScope, common: VectorScope
+    ) -> Scalar:
+        """The offset at a point of a tile: what it is for all of them, and a constant."""
+        emitter, place = self.emitter, substitute(access.expression, scope.moved)
+        _, constant = terms_of(place)
+        prepared = self.placed.prepared(place - constant, access)
+        total = emitter.plus(emitter.prefix_sums(prepared.groups, common), constant)
+        if not copy or not prepared.varying:
+            return total
+        assert scope.lanes is not None and prepared.shift is not None
+        step = prepared.shift * (copy * scope.lanes.apart)
+        return emitter.plus(total, emitter.scalar(step, scope))
 
     def offsets(self, access: Access, copy: int, scope: VectorScope) -> Value:
         """The offsets of all lanes of a copy, as a vector of index."""

@@ -59,6 +59,7 @@ class VectorScope:
 
     __slots__ = (
         "values", "names", "dims", "splats", "known", "lanes", "level", "span", "points",
+        "moved", "ranges", "common", "alike",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -71,6 +72,13 @@ class VectorScope:
         self.span: tuple[int, int] | None = None
         # The points at hand of axes whose points have code of their own.
         self.points: dict[str, int] = {}
+        # At a point of a tile of several: axes by the tile's first point, or as they are known; the
+        # least and the most that this may be; what all points of the tile have, in whose `alike`
+        # are values by what they are made of.
+        self.moved: dict[str, Dim] = {}
+        self.ranges: dict[str, tuple[int, int]] = {}
+        self.common: VectorScope | None = None
+        self.alike: dict[Any, Content] = {}
         self.lanes: Lanes | None = None
         self.level = 0
 
@@ -83,6 +91,8 @@ class VectorScope:
         new.splats = dict(self.splats)
         new.known = dict(self.known)
         new.span, new.points = self.span, self.points
+        new.moved, new.ranges = self.moved, self.ranges
+        new.common, new.alike = self.common, self.alike
         new.lanes = self.lanes
         new.level = level
         return new

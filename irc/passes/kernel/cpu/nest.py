@@ -15,6 +15,7 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import known_divisible
 from irc.passes.kernel.cpu.body import BodyEmitter
 from irc.passes.kernel.cpu.emit import Scalar, VectorScope
+from irc.passes.kernel.cpu.jam import Jam
 from irc.passes.kernel.cpu.partial_sums import MAX_I32, combined_points
 from irc.passes.kernel.cpu.place import KernelState, Placement
 from irc.passes.kernel.cpu.plan import Axis, CpuMember
@@ -31,7 +32,7 @@ from irc.passes.kernel.cpu.vectors import (
 
 
 @attrs.define(eq=False)
-class _Carried:
+class Carried:
     """The reducers of a member's outputs and the values that their loops carry."""
 
     reducers: list[Reducer | None]
@@ -48,7 +49,7 @@ class _Carried:
         """Whether any reducer needs its values in order."""
         return any(r is not None and r.scans for r in self.reducers)
 
-    def restarted(self) -> _Carried:
+    def restarted(self) -> Carried:
         """The state with fresh sums."""
         values: list[Value] = []
         for number, reducer in enumerate(self.reducers):
@@ -91,9 +92,9 @@ class _Carried:
             joined += new
         return [*joined, *losses]
 
-    def carrying(self, values: list[Value]) -> _Carried:
+    def carrying(self, values: list[Value]) -> Carried:
         """The same with other values."""
-        return _Carried(self.reducers, self.counts, values)
+        return Carried(self.reducers, self.counts, values)
 
     def part(self, number: int) -> list[Value]:
         """The values of one output."""
@@ -118,6 +119,13 @@ class Nest:
         self.schedule, self.member, self.loops = schedule, member, placed.loops
         self.emitter, self.state = placed.emitter, state
         self.own_vectors, self.vectors = vectors, placed.vectors
+        self.jam: Jam | None = None
+        if schedule.has("jam_axis"):
+            names = [axis.name for axis in self.loops]
+            if schedule.jam_axis not in names:
+                raise InvalidIR(f"{schedule.jam_axis} is no loop of the compute's own",
+                                op=member.compute)  # fmt: skip
+            self.jam = Jam(self, names.index(schedule.jam_axis), schedule.jam_points)
 
     def run(self, scope: VectorScope) -> None:
         """Emit the loops of the member, below its base level."""
@@ -174,17 +182,20 @@ class Nest:
             self.tiles.fill_tile(access, scope, False)
         return self._loop(0, scope, None)
 
-    def _loop(self, depth: int, scope: VectorScope, state: _Carried | None) -> list[Value]:
+    def _loop(self, depth: int, scope: VectorScope, state: Carried | None) -> list[Value]:
         """Emit loop number `depth` and what is inside; gives the values carried on."""
+        if self.jam is not None and depth == self.jam.depth:
+            self.jam.run(scope)
+            return []
         starts = depth == len(self.loops) or self.loops[depth].kind != "par"
         if state is None and starts and self.has_combiners:
-            state = self._combiners(scope)
+            state = self.combiners(scope)
             carried = self._loop(depth, scope, state)
             state.values = carried
-            self._finish(scope, state)
+            self.finish(scope, state)
             return []
         if depth == len(self.loops):
-            return self._innermost(scope, state)
+            return self.innermost(scope, state)
         axis, tile = self.loops[depth], self.state.tile
         if tile is not None and axis is tile.axis:
             return self._cover(depth, scope, state, tile.lower, tile.upper)
@@ -202,11 +213,11 @@ class Nest:
         return own if own is not None and own.axis == self.loops[depth].name else None
 
     def _in_chunks(
-        self, depth: int, scope: VectorScope, state: _Carried, upper: Scalar, chunk: int
+        self, depth: int, scope: VectorScope, state: Carried, upper: Scalar, chunk: int
     ) -> list[Value]:
         """A long reduction by chunks, so that sums are of partial sums."""
 
-        def body(start: Scalar, part: _Carried) -> list[Value]:
+        def body(start: Scalar, part: Carried) -> list[Value]:
             end = self.emitter.least(self.emitter.plus(start, chunk), upper)
             return self._cover(depth, scope.child(scope.level), part, start, end)
 
@@ -214,10 +225,10 @@ class Nest:
 
     def _sum_chunks(
         self,
-        state: _Carried,
+        state: Carried,
         upper: Scalar,
         step: int,
-        run: Callable[[Scalar, _Carried], list[Value]],
+        run: Callable[[Scalar, Carried], list[Value]],
     ) -> list[Value]:
         """A loop over [0, upper) whose steps run on fresh float sums, which are added to those
         carried with the error of each sum carried along (Kahan 1965)."""
@@ -231,7 +242,7 @@ class Nest:
         return self.emitter.for_loop(0, upper, step, start, body)[:count]
 
     def _in_streams(
-        self, depth: int, scope: VectorScope, state: _Carried, vectors: Vectors, upper: Scalar,
+        self, depth: int, scope: VectorScope, state: Carried, vectors: Vectors, upper: Scalar,
         chunk: int,
     ) -> list[Value]:
         """A long reduction along the vectors in which each accumulator reads a part of its own:
@@ -247,7 +258,7 @@ class Nest:
             stop = done = whole_blocks(emitter, upper, self.loops[depth].extent, steps * copies)
             apart, stride = steps, steps * copies
 
-        def body(start: Scalar, part: _Carried) -> list[Value]:
+        def body(start: Scalar, part: Carried) -> list[Value]:
             end = emitter.plus(start, steps)
             if isinstance(upper, int):
                 end = emitter.least(end, stop)
@@ -260,14 +271,14 @@ class Nest:
         return self._cover(depth, scope, state.carrying(carried), done, upper)
 
     def _partially(
-        self, state: _Carried, run: Callable[[_Carried], list[Value]]
+        self, state: Carried, run: Callable[[Carried], list[Value]]
     ) -> list[Value]:
         """Run loops on fresh sums and add those to the ones carried; other reducers go on."""
         started = state.restarted()
         return state.joined(run(started))
 
     def _cover(
-        self, depth: int, scope: VectorScope, state: _Carried | None, lower: Scalar, upper: Scalar
+        self, depth: int, scope: VectorScope, state: Carried | None, lower: Scalar, upper: Scalar
     ) -> list[Value]:
         """The loop number `depth` over [lower, upper)."""
         vectors = self._vectors_of(depth)
@@ -279,7 +290,7 @@ class Nest:
         return self._cover_phases(depth, scope, state, chain.from_iterable(covering))
 
     def _cover_phases(
-        self, depth: int, scope: VectorScope, state: _Carried | None, covering: Iterable[Phase]
+        self, depth: int, scope: VectorScope, state: Carried | None, covering: Iterable[Phase]
     ) -> list[Value]:
         """The loops of some phases of loop number `depth`, one after the other."""
         axis = self.loops[depth]
@@ -300,7 +311,7 @@ class Nest:
             carried = self.emitter.for_loop(phase.lower, phase.upper, phase.step, carried, body)
         return carried
 
-    def _write_out(self, depth: int, scope: VectorScope, state: _Carried | None) -> list[Value]:
+    def _write_out(self, depth: int, scope: VectorScope, state: Carried | None) -> list[Value]:
         """All points of loop number `depth`, each with code of its own, for which conditions on
         the axis are known."""
         axis, carried = self.loops[depth], state.values if state is not None else []
@@ -314,7 +325,7 @@ class Nest:
             carried = self._below(depth, inner, state and state.carrying(carried))
         return carried
 
-    def _below(self, depth: int, scope: VectorScope, state: _Carried | None) -> list[Value]:
+    def _below(self, depth: int, scope: VectorScope, state: Carried | None) -> list[Value]:
         following = depth + 1
         if state is not None and state.restarts and following < len(self.loops):
             if self.loops[following].name in self.schedule.partial:
@@ -330,7 +341,8 @@ class Nest:
         """Whether any output is a reduction or a scan."""
         return any(o.kind in ("reduce", "scan") for o in self.member.compute.output_list)
 
-    def _combiners(self, scope: VectorScope) -> _Carried:
+    def combiners(self, scope: VectorScope) -> Carried:
+        """The state before the first value."""
         own, lanes = self.own_vectors, scope.lanes
         horizontal = own is not None and lanes is None
         if horizontal:
@@ -370,7 +382,7 @@ class Nest:
             reducers.append(reducer)
             counts.append(len(initial))
             values += initial
-        return _Carried(reducers, counts, values)
+        return Carried(reducers, counts, values)
 
     def _position_bits(self) -> int:
         """The width of positions. Raises InvalidIR where the schedule's doesn't hold all."""
@@ -380,7 +392,8 @@ class Nest:
             raise InvalidIR(f"the schedule's position_bits is 32, for {points} points", op=op)
         return bits
 
-    def _innermost(self, scope: VectorScope, state: _Carried | None) -> list[Value]:
+    def innermost(self, scope: VectorScope, state: Carried | None) -> list[Value]:
+        """Take the body's values into the state, and store those of maps; gives the values then."""
         op = self.member.compute
         lanes = scope.lanes
         copies, width = (lanes.copies, lanes.width) if lanes is not None else (1, 1)
@@ -442,7 +455,8 @@ class Nest:
             positions.append(self.emitter.add(arith.AddIOp, (start, steps), start.type))
         return positions
 
-    def _finish(self, scope: VectorScope, state: _Carried) -> None:
+    def finish(self, scope: VectorScope, state: Carried) -> None:
+        """Store what the state gives."""
         op = self.member.compute
         for number, output in enumerate(op.output_list):
             reducer = state.reducers[number]

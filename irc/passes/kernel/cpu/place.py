@@ -19,7 +19,14 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, Expr, coefficient, dim_sum, substitute, symbol, terms_of
 from irc.ir.types import TensorType
 from irc.passes.kernel.cpu.emit import Emitter, Scalar
-from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, is_transposed, lane_stride
+from irc.passes.kernel.cpu.plan import (
+    Access,
+    Axis,
+    CpuMember,
+    Storage,
+    is_transposed,
+    lane_stride,
+)
 from irc.passes.kernel.cpu.vectors import Vectors
 
 ENTRY, OUTER, SHARED = 0, 1, 2
@@ -112,6 +119,7 @@ class Placement:
         self.levels: dict[Value, int] = {}
         self.varying: set[Value] = set()
         self.indices: dict[Access, Index] = {}
+        self.moved: dict[tuple[Dim, Storage | None], Index] = {}
         self.ops_at: list[list[Operation]] = [[] for _ in range(self.base + 1 + len(self.loops))]
         self.splat_wanted: set[Value] = set()
         self.names_of: dict[Value, list[str]] = {}
@@ -210,6 +218,13 @@ class Placement:
         index = Index(access, d, levels, groups, level, varying, stride, shift, blocked and moved)
         self.indices[access] = index
         return index
+
+    def prepared(self, place: Dim, access: Access) -> Index:
+        """The index of an access at another place."""
+        key = (place, access.storage)
+        if key not in self.moved:
+            self.moved[key] = self._prepare(Access(place, access.storage, access.positions))
+        return self.moved[key]
 
     def _prepare_prefixes(self) -> None:
         """Which partial sums each level computes for the levels inside it."""

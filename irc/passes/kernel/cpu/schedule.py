@@ -35,6 +35,8 @@ class CpuSchedule:
     unroll: bool
     order: list[str]
     written_out: list[str]
+    jam_axis: str
+    jam_points: int
     chunks: dict[str, int]
     streams: bool
     partial: list[str]

@@ -12,7 +12,7 @@ from typing import Any
 from irc.dialects import arith, loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
-from irc.ir.symbols import symbol
+from irc.ir.symbols import Symbol, substitute, symbol, terms_of
 from irc.passes.kernel.cpu.emit import VectorScope
 from irc.passes.kernel.cpu.vectors import Vectors
 
@@ -20,19 +20,28 @@ from irc.passes.kernel.cpu.vectors import Vectors
 _BELOW = {"slt": (0, True), "sle": (1, True), "sge": (0, False), "sgt": (1, False)}
 
 
-def border(op: Operation, axis: str) -> tuple[int, bool] | None:
-    """The bound b and the outcome below it, if `op` compares axis `axis` with a constant."""
+def bound_of(op: Operation) -> tuple[int, bool] | None:
+    """The bound b and the outcome below it, if `op` compares a place with a constant."""
     if not isinstance(op, arith.CmpIOp):
         return None
     place, bound = op.lhs.defining_op, op.rhs.defining_op
     if not isinstance(place, loop.IndexOp) or not isinstance(bound, arith.ConstantOp):
         return None
     rule, value = _BELOW.get(op.predicate), bound.attributes["value"]
-    rest = place.expression - symbol(axis)
-    if rule is None or not isinstance(rest, int):
+    if rule is None:
         return None
     assert isinstance(value, A.IntegerAttr)
-    return value.value + rule[0] - rest, rule[1]
+    return value.value + rule[0], rule[1]
+
+
+def border(op: Operation, axis: str) -> tuple[int, bool] | None:
+    """The same of an axis: the bound b and the outcome below it, if `op` compares that with a
+    constant."""
+    bound = bound_of(op)
+    if bound is None:
+        return None
+    rest = op.operands[0].defining_op.expression - symbol(axis)  # type: ignore[union-attr]
+    return (bound[0] - rest, bound[1]) if isinstance(rest, int) else None
 
 
 def spans(
@@ -61,7 +70,9 @@ def decide(op: Operation, axis: str, scope: VectorScope) -> bool | Value | None:
     operand that it equals; None if nothing is known."""
     if isinstance(op, arith.CmpIOp):
         known_spans = [(axis, scope.span), *((n, (k, k + 1)) for n, k in scope.points.items())]
-        results = (_compared(border(op, name), span) for name, span in known_spans)
+        results = [_compared(border(op, name), span) for name, span in known_spans]
+        if scope.moved:
+            results.append(_compared(bound_of(op), _places(op, scope)))
         return next((result for result in results if result is not None), None)
     known = scope.known
     if isinstance(op, arith.SelectOp):
@@ -80,6 +91,21 @@ def decide(op: Operation, axis: str, scope: VectorScope) -> bool | Value | None:
         if a in known and b in known:
             return known[a] is not known[b]
     return None
+
+
+def _places(op: arith.CmpIOp, scope: VectorScope) -> tuple[int, int] | None:
+    """Where what is compared may lie at a point of a tile, [low, high); None if nobody knows."""
+    place = op.lhs.defining_op
+    if not isinstance(place, loop.IndexOp):
+        return None
+    terms, low = terms_of(substitute(place.expression, scope.moved))
+    high = low
+    for monomial, scale in terms:
+        span = scope.ranges.get(monomial.name) if isinstance(monomial, Symbol) else None
+        if span is None or not isinstance(scale, int):
+            return None
+        low, high = low + min(scale * n for n in span), high + max(scale * n for n in span)
+    return low, high + 1
 
 
 def _compared(edge: tuple[int, bool] | None, span: tuple[int, int] | None) -> bool | None:
