@@ -14,7 +14,7 @@ from irc.ir.types import f32, f64, i1, i64, index
 from irc.passes.kernel.cpu.body import BodyEmitter
 from irc.passes.kernel.cpu.emit import Emitter, Lanes, VectorScope
 from irc.passes.kernel.cpu.lanes import LaneExpressions
-from irc.passes.kernel.cpu.nest import Nest, Carried
+from irc.passes.kernel.cpu.nest import Carried, Nest
 from irc.passes.kernel.cpu.place import KernelState, Placement
 from irc.passes.kernel.cpu.plan import Access, Axis
 from irc.passes.kernel.cpu.reduce import (
