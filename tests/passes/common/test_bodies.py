@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import irc
+from irc.analysis.positions import placeholder_number
 from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.builder import Builder
@@ -17,7 +18,6 @@ from irc.passes.common.bodies import (
     clean_block,
     extents_of,
     make_compute,
-    placeholder_number,
 )
 from irc.passes.loop.convert_to_loop.scalar_semantics import is_unsigned
 from irc.passes.loop.demand import is_inside

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class Run:
+class JamPart:
     """Tiles of `points` points from `lower` up to `upper`, for which conditions on the axis are the
     same where `known`."""
 
@@ -61,7 +61,7 @@ class Jam:
         emitter = self.nest.emitter
         for part in self._runs(emitter.scalar(self.axis.extent, scope)):
 
-            def body(place: Scalar, _: list[Value], part: Run = part) -> list[Value]:
+            def body(place: Scalar, _: list[Value], part: JamPart = part) -> list[Value]:
                 self._tile(scope, place, part)
                 return []
 
@@ -69,24 +69,24 @@ class Jam:
 
     # -- which tiles
 
-    def _runs(self, upper: Scalar) -> Iterable[Run]:
+    def _runs(self, upper: Scalar) -> Iterable[JamPart]:
         """Tiles that cover the axis: runs of them for which the same conditions hold, if its extent
         is known; then what is left, a tile of its own or point by point."""
         emitter, points = self.nest.emitter, self.points
         if not isinstance(upper, int):
             whole = emitter.times(emitter.quotient(upper, points, True), points)
-            yield Run(0, whole, points, False)
-            yield Run(whole, upper, 1, False)
+            yield JamPart(0, whole, points, False)
+            yield JamPart(whole, upper, 1, False)
             return
         tiles = upper // points
         begin = 0
         outcomes = [self._outcomes(number * points) for number in range(tiles)]
         for number in range(1, tiles + 1):
             if number == tiles or outcomes[number] != outcomes[begin]:
-                yield Run(begin * points, number * points, points, True)
+                yield JamPart(begin * points, number * points, points, True)
                 begin = number
         if upper > tiles * points:
-            yield Run(tiles * points, upper, upper - tiles * points, True)
+            yield JamPart(tiles * points, upper, upper - tiles * points, True)
 
     def _outcomes(self, first: int) -> list[bool]:
         """What conditions on the axis, and on axes that are written out, give in a tile."""
@@ -118,7 +118,7 @@ class Jam:
 
     # -- a tile
 
-    def _tile(self, scope: VectorScope, first: Scalar, part: Run) -> None:
+    def _tile(self, scope: VectorScope, first: Scalar, part: JamPart) -> None:
         nest, name, emitter = self.nest, self.axis.name, self.nest.emitter
         common = self._level(scope, self.depth)
         common.names[self.start] = first

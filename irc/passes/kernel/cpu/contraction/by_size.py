@@ -23,7 +23,7 @@ from irc.target import Target
 
 RUNGS = (4, 16, 128, 512)
 """Sizes that a schedule is looked for; of `processor.product_rows` each class has one or two."""
-FORM = ("products", "pack_left", "pack_right", "group", "block_depth")
+FORM = ("products", "vector_axis", "pack_left", "pack_right", "group", "block_depth")
 """Where one of these differs, it is looked for the very size from which on it does; else the
 schedule of the next rung begins at the geometric mean."""
 
@@ -114,14 +114,15 @@ def tiles_at(op: Operation, size: SymbolicSize, number: int, target: Target) -> 
 
 
 def _tiles(op: Operation, target: Target) -> Entries | None:
-    """Schedule an operation in tiles; the entries of its contraction that are of tiles."""
+    """Schedule an operation in tiles; the entries of its contraction that are of tiles, and the
+    axis of columns, which may be another side's for another size."""
     plan = plan_for_cpu(flatten(op), scratch=target.features.stack_bytes)
     if schedule_tiles(op, plan, target) is not None:
         return None
     compute = plan.members[0].compute
     assert compute.schedule is not None
     entries = compute.schedule.entries.as_dict()
-    return {name: entry for name, entry in entries.items() if name in TILES}
+    return {name: entry for name, entry in entries.items() if name in {*TILES, "vector_axis"}}
 
 
 def scheduled_with(
