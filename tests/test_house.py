@@ -132,6 +132,48 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert not {name: where for name, where in homes.items() if len(where) > 1}
 
 
+#: Private names that are not irc's.
+OTHERS = {
+    "_boxed_call": "what AOTAutograd looks for on a function: it takes its arguments in one list",
+    "_insert": "llvmlite's builder has no public way to put an instruction that it didn't make",
+}
+
+
+def own_members(module: str) -> set[str]:
+    """The private names of classes that a file defines: methods, fields, slots, attributes."""
+    names: set[str] = set()
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.ClassDef):
+            for part in ast.walk(node):
+                if isinstance(part, ast.FunctionDef):
+                    names.add(part.name)
+                elif isinstance(part, ast.Attribute | ast.Name) and is_bound(part):
+                    names.add(part.attr if isinstance(part, ast.Attribute) else part.id)
+    return {name for name in names if name.startswith("_") and not name.startswith("__")}
+
+
+def is_bound(node: ast.Attribute | ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
+
+
+def test_no_file_reaches_for_what_is_private_to_a_class_of_another() -> None:
+    """But in `ir`, whose rooms are made of the same operations, and of `self`: a class knows its
+    base."""
+    private = {name for module in files() for name in own_members(module)}
+    classes = {n.name for m in files() for n in ast.walk(tree(m)) if isinstance(n, ast.ClassDef)}
+    reaches = []
+    for module in files():
+        if module.startswith("irc.ir."):
+            continue
+        own = own_members(module)
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+                itself = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+                if not itself and node.attr in (private | classes) - own - OTHERS.keys():
+                    reaches.append(f"{module}:{node.lineno}: {ast.unparse(node)}")
+    assert not reaches, "\n".join(reaches)
+
+
 #: What operations, and operators that they call, are called by.
 NAMES = {"name", "callee", "qualified"}
 

@@ -162,7 +162,7 @@ def _converts(op: Operation) -> bool:
     it by itself, in a launch that nothing can join or overlap."""
     recorded = op.attributes.get("operand_strides")
     strides = recorded if isinstance(recorded, A.ArrayAttr) else ()
-    tensors = [v.type for v in op._operands if isinstance(v.type, TensorType)]
+    tensors = [v.type for v in op.operands if isinstance(v.type, TensorType)]
     return any(order_of(t, s) == PLAIN for t, s in zip(tensors, strides, strict=False))
 
 
@@ -198,20 +198,20 @@ def may_lose_precision(op: Operation, target: Target) -> bool:
 
 def image_of(op: Operation) -> TensorType:
     """The type of the image that a convolution reads."""
-    type_ = op._operands[image_number(op)].type
+    type_ = op.operands[image_number(op)].type
     assert isinstance(type_, TensorType)
     return type_
 
 
 def returned_images(function: func.FuncOp) -> int:
     """How many results of the function have the rank of an image."""
-    kinds = [value.type for value in function.return_op._operands]
+    kinds = [value.type for value in function.return_op.operands]
     return sum(isinstance(type_, TensorType) and type_.rank in (4, 5) for type_ in kinds)
 
 
 def symbolic(op: Operation) -> bool:
     """Whether a size of an operand is symbolic."""
-    kinds = [v.type for v in op._operands if isinstance(v.type, TensorType)]
+    kinds = [v.type for v in op.operands if isinstance(v.type, TensorType)]
     return any(isinstance(size, Expr) for type_ in kinds for size in type_.shape)
 
 
@@ -244,7 +244,7 @@ def weight_of(op: Operation) -> tuple[tuple[int, ...], int]:
     arguments = op.arguments.as_dict()
     operand, groups = arguments["weight"], arguments["groups"]
     assert isinstance(operand, aten.OperandAttr) and isinstance(groups, A.IntegerAttr)
-    return tuple(op._operands[operand.index].type.shape), groups.value  # type: ignore[attr-defined]
+    return tuple(op.operands[operand.index].type.shape), groups.value  # type: ignore[attr-defined]
 
 
 def relative_times(target: Target) -> dict[str, float]:

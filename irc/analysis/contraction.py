@@ -45,7 +45,7 @@ class Side:
         """The factor before it was widened to be multiplied."""
         maker = self.value.defining_op
         if isinstance(maker, arith.ExtFOp | arith.ExtSIOp) and maker in self.ops:
-            return maker._operands[0]
+            return maker.operands[0]
         return self.value
 
     @property
@@ -86,7 +86,7 @@ def contraction_of(compute: loop.ComputeOp) -> Contraction | str:
         return "what it sums is no product"
     assert outputs[0].accumulator is not None
     depends = axes_of_values(compute)
-    first, second = (_side(compute, value, depends) for value in product._operands)
+    first, second = (_side(compute, value, depends) for value in product.operands)
     axes = compute.axis_list
     red = [a for a in axes if a.kind == "red"]
     for axis in axes:
@@ -121,7 +121,7 @@ def axes_of_values(compute: loop.ComputeOp) -> dict[Value, frozenset[str]]:
     names = frozenset(compute.local_symbols())
     depends: dict[Value, frozenset[str]] = {}
     for op in compute.block.ops:
-        axes = frozenset[str]().union(*(depends.get(o, frozenset()) for o in op._operands))
+        axes = frozenset[str]().union(*(depends.get(o, frozenset()) for o in op.operands))
         if isinstance(op, loop.ReadOp):
             for index in op.indices:
                 axes |= free_symbols(index) & names
@@ -141,7 +141,7 @@ def _side(
         maker = stack.pop().defining_op
         if maker is not None and maker.parent is compute.block and maker not in needed:
             needed.add(maker)
-            stack += maker._operands
+            stack += maker.operands
     ops = tuple(op for op in compute.block.ops if op in needed)
     return Side(value, depends.get(value, frozenset()), ops)
 

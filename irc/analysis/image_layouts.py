@@ -79,7 +79,7 @@ def unseen_images(function: func.FuncOp) -> frozenset[int]:
     """The results whose order is the program's to choose: images that it computes, that only its
     backward program sees (`saved`), each in an array of its own of known sizes."""
     infos = function.result_info
-    values = function.return_op._operands
+    values = function.return_op.operands
     if infos is None:
         return frozenset()
     entries = [info if isinstance(info, A.DictAttr) else A.DictAttr({}) for info in infos]
@@ -175,7 +175,7 @@ class _Costs:
         elif self.in_regions(op):
             united = op.results[0]
             self.parents.setdefault(united, united)
-            for value in (*op.results, *op._operands):
+            for value in (*op.results, *op.operands):
                 maker = value.defining_op
                 if maker is not None and self.in_regions(maker):
                     self.parents.setdefault(value, value)
@@ -228,7 +228,7 @@ class _Costs:
         if isinstance(op, graph.Permute):
             self.turn(op)
         elif isinstance(op, graph.Reshape) and not _keeps_channels(op):
-            source = op._operands[0]
+            source = op.operands[0]
             if orders_of(source.type) is not None:
                 self.join(self.node(source), PLAIN, self.reading(source))
         elif isinstance(op, graph.CallAten):
@@ -236,13 +236,13 @@ class _Costs:
                 self.join(self.node(value), order_of(value.type, strides), self.copying(value))
         elif self.in_regions(op):
             region = self.node(op.results[0])
-            for value in dict.fromkeys(op._operands):
+            for value in dict.fromkeys(op.operands):
                 self.join(self.node(value), region, self.reading(value))
 
     def turn(self, op: graph.Permute) -> None:
         """A permutation that moves channels to the end, or from there: such an array's elements
         lie as an image's with channels innermost."""
-        source, result = op._operands[0], op.results[0]
+        source, result = op.operands[0], op.results[0]
         rank = len(op.permutation)
         if orders_of(source.type) is not None and op.permutation[-1] == 1:
             self.join(self.node(source), LAST, self.reading(source))
@@ -252,7 +252,7 @@ class _Costs:
     def price(self, op: Operation, pinned: str | None) -> None:
         """A convolution: what it reads and gives in another order is copied; what the library
         doesn't prefer is converted there."""
-        values = [v for v in (*op._operands, *op.results) if orders_of(v.type) is not None]
+        values = [v for v in (*op.operands, *op.results) if orders_of(v.type) is not None]
         for value in dict.fromkeys(values):
             other = self.node(value)
             if other is not op:
@@ -261,14 +261,14 @@ class _Costs:
             self.join(op, pinned, PINNED)
             return
         self.join(op, PLAIN, 1)  # where it doesn't matter, as in eager
-        image = op._operands[0].type
+        image = op.operands[0].type
         prefers = LAST if str(image.element) in self.target.gpu.channels_last else PLAIN  # type: ignore[attr-defined]
         self.join(op, prefers, sum(self.copying(v) for v in dict.fromkeys(values)))
 
     def read_results(self, function: func.FuncOp) -> None:
         """What the caller must see in eager's order."""
         free, infos = unseen_images(function), function.result_info
-        for position, value in enumerate(function.return_op._operands):
+        for position, value in enumerate(function.return_op.operands):
             info = infos[position] if infos is not None else None
             if position in free or not isinstance(info, A.DictAttr):
                 continue
@@ -290,13 +290,13 @@ def _recorded(call: graph.CallAten) -> Iterator[tuple[Value, A.Attribute]]:
     """The tensor operands of a call with the strides that eager passes."""
     recorded = call.operand_strides
     if isinstance(recorded, A.ArrayAttr):
-        tensors = [v for v in call._operands if isinstance(v.type, TensorType)]
+        tensors = [v for v in call.operands if isinstance(v.type, TensorType)]
         yield from zip(tensors, recorded, strict=False)
 
 
 def _keeps_channels(op: graph.Reshape) -> bool:
     """Whether a reshape leaves batch and channels as they are: pixels in a row, or back."""
-    source, result = op._operands[0].type, op.results[0].type
+    source, result = op.operands[0].type, op.results[0].type
     assert isinstance(source, TensorType) and isinstance(result, TensorType)
     return min(source.rank, result.rank) > 2 and source.shape[:2] == result.shape[:2]
 

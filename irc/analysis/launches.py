@@ -69,7 +69,7 @@ def times_run(op: Operation, callee: kernel.KernelFuncOp) -> int | None:
 
 def _turns(loop: kernel.ForOp) -> int | None:
     """How often a loop between known bounds runs its body."""
-    bounds = [_constant(value) for value in loop._operands[:3]]
+    bounds = [_constant(value) for value in loop.operands[:3]]
     if None in bounds:
         return None
     begin, end, step = (int(number) for number in bounds if number is not None)

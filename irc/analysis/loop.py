@@ -299,10 +299,10 @@ class Clusters:
 
 def used_values(op: Operation) -> Iterator[Value]:
     """The values that an operation uses, also inside its regions (some defined there)."""
-    yield from op._operands
+    yield from op.operands
     for region in op.regions:
         for inner in region.walk():
-            yield from inner._operands
+            yield from inner.operands
 
 
 def has_effect(op: Operation) -> bool:

@@ -53,11 +53,11 @@ def is_clamped(read: loop.ReadOp, dim: int, size: Dim) -> bool:
     maker = None if position is None else position.defining_op
     if not isinstance(maker, arith.SelectOp):
         return False
-    condition, chosen, other = maker._operands
+    condition, chosen, other = maker.operands
     both = condition.defining_op
     if not isinstance(both, arith.AndIOp) or _constant(other) != 0:
         return False
-    bounds = [_compared(operand) for operand in both._operands]
+    bounds = [_compared(operand) for operand in both.operands]
     return bounds == [("sge", chosen, 0), ("slt", chosen, size)]
 
 
@@ -66,7 +66,7 @@ def _compared(value: Value) -> tuple[str, Value, int | None] | None:
     maker = value.defining_op
     if not isinstance(maker, arith.CmpIOp):
         return None
-    left, right = maker._operands
+    left, right = maker.operands
     return maker.attributes["predicate"].value, left, _constant(right)  # type: ignore[attr-defined]
 
 

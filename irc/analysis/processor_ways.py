@@ -34,7 +34,7 @@ def processor_ways(call: graph.CallAten, target: Target, frozen: bool) -> Ways |
     """
     if target.is_gpu:
         return None
-    left, right = (call._operands[number].type for number in factors(call))
+    left, right = (call.operands[number].type for number in factors(call))
     assert isinstance(left, TensorType) and isinstance(right, TensorType)
     if left.element is not right.element:
         return None

@@ -128,7 +128,7 @@ def own_parts(call: graph.CallAten, target: Target, apart: int | None = None) ->
 
 def _is_known(call: graph.CallAten, target: Target) -> bool:
     """Whether the model says something of a product."""
-    pair = [call._operands[number].type for number in factors(call)]
+    pair = [call.operands[number].type for number in factors(call)]
     types = [t for t in (*pair, call.results[0].type) if isinstance(t, TensorType)]
     return (
         target.is_gpu and len({t.element for t in types}) == 1
@@ -152,7 +152,7 @@ ALIGNED = ProductRows(ROW, ROW, ROW, (ROW, ROW), (True, True))
 
 def _sums(call: graph.CallAten, target: Target, rows: ProductRows) -> Multiplied:
     """The product as what tiles multiply; a symbolic size counts as estimated."""
-    left, right = (call._operands[number].type for number in factors(call))
+    left, right = (call.operands[number].type for number in factors(call))
     assert isinstance(left, TensorType) and isinstance(right, TensorType)
     m, k, n = (estimate(size) for size in (left.shape[-2], left.shape[-1], right.shape[-1]))
     plain = left.element is f32 and target.product_precision == "highest"

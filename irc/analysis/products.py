@@ -75,7 +75,7 @@ def factors(call: graph.CallAten) -> tuple[int, int]:
 
 def product_of(call: graph.CallAten) -> MatrixProduct | None:
     """The product that a call computes; None where nothing of it would be padded."""
-    values = [call._operands[number] for number in factors(call)]
+    values = [call.operands[number] for number in factors(call)]
     left, right = (v.type for v in values)
     assert isinstance(left, TensorType) and isinstance(right, TensorType)
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
@@ -171,7 +171,7 @@ def _is_saved(end: func.ReturnOp, value: Value) -> bool:
     function = end.parent_op
     infos = function.result_info if isinstance(function, func.FuncOp) else None
     entries = [infos[k] if infos is not None and k < len(infos) else None
-               for k, each in enumerate(end._operands) if each is value]  # fmt: skip
+               for k, each in enumerate(end.operands) if each is value]  # fmt: skip
     return all(isinstance(entry, A.DictAttr) and entry.get("saved") is not None
                for entry in entries)  # fmt: skip
 
@@ -217,7 +217,7 @@ def rows_of_call(call: graph.CallAten, apart: int | None = None) -> ProductRows:
     arrays that only the program sees are moved apart, so that they are aligned (`pad-strides`)."""
     pair = factors(call)
     strides = [_strides(call, number) for number in pair]
-    values = [call._operands[number] for number in pair]
+    values = [call.operands[number] for number in pair]
     sizes = [_row_bytes(v, s, apart if _is_own(v) else None)
              for v, s in zip(values, strides, strict=True)]  # fmt: skip
     result = call.results[0]
@@ -244,7 +244,7 @@ def _strides(call: graph.CallAten, number: int) -> Sequence[Dim]:
         dims = recorded[number]
         if isinstance(dims, A.DimsAttr):
             return [dim for dim in dims if dim is not None]
-    source, order = unpermuted(call._operands[number])
+    source, order = unpermuted(call.operands[number])
     assert isinstance(source.type, TensorType)
     plain = contiguous_strides(source.type.shape)
     return [plain[dim] for dim in order]

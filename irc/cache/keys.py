@@ -55,7 +55,7 @@ def canonical_text(module: Operation) -> str:
 
 
 def _write(op: Operation, numbers: dict[Value, int], lines: list[str]) -> None:
-    operands = ",".join(str(numbers[v]) for v in op._operands)
+    operands = ",".join(str(numbers[v]) for v in op.operands)
     for value in op.results:
         numbers[value] = len(numbers)
     types = ",".join(str(v.type) for v in op.results)

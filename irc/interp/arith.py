@@ -216,7 +216,7 @@ def _register() -> None:
     for name, function in BINARY.items():
         add(name, _binary_handler(function))
     add("constant", lambda f, op: dense_content(op.attributes["value"], op.results[0].type, f))
-    add("negf", lambda f, op: -f[op._operands[0]])
+    add("negf", lambda f, op: -f[op.operands[0]])
     add("cmpi", lambda f, op: compare_integers(_predicate(op), *f.operands(op)))
     add("cmpf", lambda f, op: compare_floats(_predicate(op), *f.operands(op)))
     add("select", lambda f, op: torch.where(*f.operands(op)))
@@ -233,7 +233,7 @@ def _register() -> None:
 
 def _binary_handler(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Frame, Any], Any]:
     def handle(frame: Frame, op: Operation) -> Tensor:
-        a, b = op._operands
+        a, b = op.operands
         return function(frame[a], frame[b])
 
     return handle
@@ -248,11 +248,11 @@ def _result_dtype(frame: Frame, op: Operation) -> torch.dtype:
 
 
 def _convert(frame: Frame, op: Operation) -> Tensor:
-    return frame[op._operands[0]].to(_result_dtype(frame, op))
+    return frame[op.operands[0]].to(_result_dtype(frame, op))
 
 
 def _convert_signed(frame: Frame, op: Operation) -> Tensor:
-    source = frame[op._operands[0]]
+    source = frame[op.operands[0]]
     dtype = _result_dtype(frame, op)
     if source.dtype == torch.bool:
         source = -source.to(torch.int8)
@@ -262,7 +262,7 @@ def _convert_signed(frame: Frame, op: Operation) -> Tensor:
 
 
 def _convert_unsigned(frame: Frame, op: Operation) -> Tensor:
-    source = frame[op._operands[0]]
+    source = frame[op.operands[0]]
     dtype = _result_dtype(frame, op)
     array = _unsigned(source)
     if dtype.is_floating_point:
@@ -272,19 +272,19 @@ def _convert_unsigned(frame: Frame, op: Operation) -> Tensor:
 
 
 def _float_to_signed(frame: Frame, op: Operation) -> Tensor:
-    source = frame[op._operands[0]]
+    source = frame[op.operands[0]]
     return source.to(torch.int64).to(_result_dtype(frame, op))
 
 
 def _float_to_unsigned(frame: Frame, op: Operation) -> Tensor:
-    source = frame[op._operands[0]].to(torch.float64)
+    source = frame[op.operands[0]].to(torch.float64)
     wide = torch.where(source >= 2.0**63, (source - 2.0**64), source).to(torch.int64)
     return wide.to(_result_dtype(frame, op))
 
 
 def _bitcast(frame: Frame, op: Operation) -> Tensor:
-    source = frame[op._operands[0]]
-    from_element = element_of_type(op._operands[0].type)
+    source = frame[op.operands[0]]
+    from_element = element_of_type(op.operands[0].type)
     to_element = element_of_type(op.results[0].type)
     from irc.interp.core import torch_dtype
 

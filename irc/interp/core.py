@@ -101,7 +101,7 @@ class Frame:
 
     def operands(self, op: Operation) -> list[Any]:
         """The contents of the operation's operands."""
-        return [self[o] for o in op._operands]
+        return [self[o] for o in op.operands]
 
     def dim(self, dim: Dim) -> int:
         """The value of a symbolic expression here."""

@@ -61,7 +61,7 @@ def assert_value(frame: Frame, op: sym.AssertValueOp) -> None:
 
 @interprets(sym.ChooseOp)
 def choose(frame: Frame, op: sym.ChooseOp) -> torch.Tensor:
-    for value in op._operands:
+    for value in op.operands:
         when = when_of(value.defining_op)
         if when is not None and when.holds(frame.dim(when.size)):
             return frame[value]

@@ -211,7 +211,7 @@ class Op(Operation):
     keyword: ClassVar[str] = ""
     # How many operands there are where each field has one, else None; how many results there are
     # where they all have the type of the operands, else None.
-    _plain_operands: ClassVar[int | None] = 0
+    plain_operands: ClassVar[int | None] = 0
     _alike_results: ClassVar[int | None] = None
 
     def __init_subclass__(
@@ -234,7 +234,7 @@ class Op(Operation):
             for name, field in cls.attribute_fields.items():
                 setattr(cls, name, _attribute_accessor(field))
         fields = cls.operand_fields
-        cls._plain_operands = len(fields) if all(f.kind == "one" for f in fields) else None
+        cls.plain_operands = len(fields) if all(f.kind == "one" for f in fields) else None
         alike = fields and SameOperandsAndResultType in cls.traits
         inferred = cls.infer_types.__func__ is Op.infer_types.__func__  # type: ignore[attr-defined]
         cls._alike_results = len(cls.result_fields) if alike and inferred else None
@@ -252,7 +252,7 @@ class Op(Operation):
     ) -> Any:
         """Build the operation from one argument per declared operand (a list for a variadic one)
         and plain Python values for its attributes. Missing result types are inferred."""
-        count = cls._plain_operands
+        count = cls.plain_operands
         if count == len(operands) and not attrs and count and None not in operands:
             # All that most operations need.
             if result_types is None and cls._alike_results is not None:

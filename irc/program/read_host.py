@@ -283,7 +283,7 @@ class _ProgramReader:
 
     def control(self, op: flow.FlowOp) -> None:
         op.verify_references()  # a function that calls itself has no program
-        operands = tuple(self[v] for v in op._operands)
+        operands = tuple(self[v] for v in op.operands)
         numbers = {
             name: getattr(op, name)
             for name in ("carried", "scanned", "stacked")
@@ -307,7 +307,7 @@ class _ProgramReader:
         if mnemonic == "none":
             return None
         if mnemonic == "operand":
-            return P.Register(self[op._operands[attr.parameters[0]]])
+            return P.Register(self[op.operands[attr.parameters[0]]])
         if mnemonic == "device":
             return P.NamedArgument("device", attr.parameters[0])
         if mnemonic in ("dtype", "memory_format", "layout"):
@@ -316,11 +316,11 @@ class _ProgramReader:
 
     def return_(self, op: host.HostReturnOp) -> None:
         info = self.function.result_info
-        if info is not None and len(info) != len(op._operands):
-            raise InvalidIR(f"{len(op._operands)} results, {len(info)} in result_info", op=op)
+        if info is not None and len(info) != len(op.operands):
+            raise InvalidIR(f"{len(op.operands)} results, {len(info)} in result_info", op=op)
         self.outputs = tuple(
             self._output(value, info[i] if info is not None else A.DictAttr({}), op)
-            for i, value in enumerate(op._operands)
+            for i, value in enumerate(op.operands)
         )
 
     def _output(self, value: Value, info: A.DictAttr, op: host.HostReturnOp) -> P.Output:

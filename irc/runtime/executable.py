@@ -72,7 +72,7 @@ class Executable:
     constants) by key. Raises `ArgumentError` for arguments that the program wasn't compiled for.
     """
 
-    __slots__ = ("_call", "_call_list", "_objects", "_run_python", "boxed", "info")
+    __slots__ = ("_call", "_call_list", "_objects", "run_python", "boxed", "info")
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Executable:
         objects: Mapping[Any, object] | None = None,
     ) -> None:
         self.info = info
-        self._run_python = run_python
+        self.run_python = run_python
         self._objects = dict(objects or {})
         run = _SlowRunner(info, run_python)
         self._call: Any

@@ -554,7 +554,7 @@ class GraphedExecutable(Executable):
 
     def __init__(self, plain: Executable, graphs: GraphRunner) -> None:
         self._plain, self.graphs = plain, graphs
-        super().__init__(plain.info, plain._run_python)
+        super().__init__(plain.info, plain.run_python)
         replays = graphs.replays
         if replays is None:
             self._take(graphs, graphs.call_list)

@@ -140,7 +140,7 @@ def _build(
             bound.setdefault(part.name, attributes.get(name))
         assert not isinstance(part, Computed)
     written = attributes_of(term, bound)
-    group: Sequence[Any] = [operands] if term.cls._plain_operands is None else operands
+    group: Sequence[Any] = [operands] if term.cls.plain_operands is None else operands
     result: Value = builder.value(term.cls, *group, result_types=type_, **written)
     if term.name:
         bound[term.name] = result

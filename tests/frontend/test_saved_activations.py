@@ -157,7 +157,7 @@ func.func @main(%x: tensor<[4, 1031] x f32, strides [1031, 1]>) -> (tensor<[4, 1
     module = irc.parse(text)
     irc.PassManager.parse("pad-strides", verify="each").run(module)
     function = module.lookup("main")
-    assert [v.type.strides for v in function.return_op._operands] == [(1031, 1), (ROW, 1)]
+    assert [v.type.strides for v in function.return_op.operands] == [(1031, 1), (ROW, 1)]
     assert tuple(function.result_info[1].get("strides")) == (ROW, 1)
 
 

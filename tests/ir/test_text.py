@@ -277,7 +277,7 @@ def test_an_operation_may_go_on_after_a_line_that_was_complete_before():
     ops = list(module.lookup("f").block.ops)
     assert [op.name for op in ops[:4]] == ["arith.constant"] * 3 + ["arith.addf"]
     assert str(ops[1].location) == 'loc("m.py":1:1)'
-    assert ops[3]._operands[0] is ops[2].results[0]
+    assert ops[3].operands[0] is ops[2].results[0]
 
 
 def test_hooks_read_with_the_methods_of_all_parts():

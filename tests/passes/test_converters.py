@@ -339,7 +339,7 @@ def scale_to_loop(c, op):
 def scale_to_host(b, op):
     entries = {"self": aten.OperandAttr(0), "other": A.FloatAttr(op.by)}
     attributes = {"callee": A.StringAttr("aten.mul.Scalar"), "arguments": A.DictAttr(entries)}
-    call = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
+    call = host.CallAtenOp(op.operands, op.result_types, attributes, (), op.location)
     b.replace(op, irc.Builder.before(op).insert(call))
 
 
@@ -418,7 +418,7 @@ func.func @main(%x: tensor<[4] x f32, strides [1]>) -> {T} {{
     PassManager.parse("convert-aten-to-graph").run(module)
     (both,) = [op for op in module.walk() if isinstance(op, Both)]
     (inner,) = both.body.blocks[0].ops
-    assert inner._operands[0] is both.source and both.source.defining_op.name == "graph.sin"
+    assert inner.operands[0] is both.source and both.source.defining_op.name == "graph.sin"
     assert inner.results[0].type is both.source.type and both.source.type.strides is None
 
 

@@ -33,7 +33,7 @@ from irc.ir.types import element_bytes
 def _operand_rows(
     body: KernelBody, op: Any, operands: Sequence[Value] | None = None
 ) -> list[tuple[Ref, ...]]:
-    contents = [body.contents[v] for v in (op._operands if operands is None else operands)]
+    contents = [body.contents[v] for v in (op.operands if operands is None else operands)]
     if isinstance(contents[0], list):
         return list(zip(*contents, strict=True))
     return [tuple(contents)]  # type: ignore[arg-type]
@@ -55,14 +55,14 @@ def _names(base: type[Op], *modules: Any) -> list[str]:
 
 
 _ARITHMETIC = [
-    *_names(arith._IntegerBinary, arith), *_names(arith._FloatBinary, arith),
-    *_names(math._MathUnary, math), *_names(math._MathBinary, math), *_names(math._Test, math),
+    *_names(arith.IntegerBinary, arith), *_names(arith.FloatBinary, arith),
+    *_names(math.MathUnary, math), *_names(math.MathBinary, math), *_names(math.MathTest, math),
     "arith.negf", "math.absi", "math.fma", "math.philox",
 ]  # fmt: skip
 
 
 def _lane_by_lane(body: KernelBody, op: Any) -> None:
-    shape = shape_of(op._operands[0].type)
+    shape = shape_of(op.operands[0].type)
     name, operands = _as_difference(op)
     second = body.constants.get(operands[1]) if len(operands) == 2 else None
     local = name.partition(".")[2]
@@ -78,11 +78,11 @@ def _as_difference(op: Any) -> tuple[str, Sequence[Value]]:
     """The name and the operands of `op`, of a sum with a negated float those of the difference:
     LLVM makes one of it anyway, but would fuse a product into it."""
     if isinstance(op, arith.AddFOp):
-        left, right = op._operands
+        left, right = op.operands
         for kept, other in ((left, right), (right, left)):
             if isinstance(other.defining_op, arith.NegFOp):
-                return "arith.subf", (kept, other.defining_op._operands[0])
-    return op.name, op._operands
+                return "arith.subf", (kept, other.defining_op.operands[0])
+    return op.name, op.operands
 
 
 for _name in _ARITHMETIC:
@@ -92,7 +92,7 @@ for _name in _ARITHMETIC:
 @emits("arith.divf")
 def divide(body: KernelBody, op: Any) -> None:
     """By a number that `kernel.splat` gave its inverse, else lane by lane."""
-    x, divisor = op._operands
+    x, divisor = op.operands
     inverse, shape = body.inverses.get(divisor), shape_of(divisor.type)
     if inverse is None:
         _lane_by_lane(body, op)
@@ -146,7 +146,7 @@ def _element_text(element: str, data: bytes) -> str:
 
 @emits("arith.cmpi", "arith.cmpf")
 def compare(body: KernelBody, op: Any) -> None:
-    shape = shape_of(op._operands[0].type)
+    shape = shape_of(op.operands[0].type)
     opcode = "icmp" if isinstance(op, arith.CmpIOp) else "fcmp"
     refs = []
     for a, b in _operand_rows(body, op):
@@ -161,10 +161,10 @@ def compare(body: KernelBody, op: Any) -> None:
 
 @emits("arith.select")
 def select(body: KernelBody, op: Any) -> None:
-    type_ = shape_of(op._operands[1].type).text
-    test = shape_of(op._operands[0].type)
-    conditions = body.rows(op._operands[0])
-    choices = list(zip(body.rows(op._operands[1]), body.rows(op._operands[2]), strict=True))
+    type_ = shape_of(op.operands[1].type).text
+    test = shape_of(op.operands[0].type)
+    conditions = body.rows(op.operands[0])
+    choices = list(zip(body.rows(op.operands[1]), body.rows(op.operands[2]), strict=True))
     if len(conditions) < len(choices):
         conditions = conditions * len(choices)
     _set_rows(body, op, [
@@ -174,12 +174,12 @@ def select(body: KernelBody, op: Any) -> None:
 
 
 def _cast(body: KernelBody, op: Any, convert_row: Callable[[Ref], Ref]) -> None:
-    _set_rows(body, op, [convert_row(row) for row in body.rows(op._operands[0])])
+    _set_rows(body, op, [convert_row(row) for row in body.rows(op.operands[0])])
 
 
 @emits("arith.extf", "arith.truncf")
 def convert_float(body: KernelBody, op: Any) -> None:
-    source, target = shape_of(op._operands[0].type), shape_of(op.results[0].type)
+    source, target = shape_of(op.operands[0].type), shape_of(op.results[0].type)
 
     def row(ref: Ref) -> Ref:
         return converted(body, source.element, target.element, source.lanes, ref)
@@ -189,10 +189,10 @@ def convert_float(body: KernelBody, op: Any) -> None:
 
 @emits("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
 def convert_integer(body: KernelBody, op: Any) -> None:
-    source, target = shape_of(op._operands[0].type), shape_of(op.results[0].type)
+    source, target = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     before, after = WIDTH[source.element], WIDTH[target.element]
     opcode = "zext" if isinstance(op, arith.ExtUIOp | arith.IndexCastUIOp) else "sext"
-    known = body.constants.get(op._operands[0])
+    known = body.constants.get(op.operands[0])
     if known is not None and opcode == "sext" and 1 < before <= after:
         body.constants[op.results[0]] = known
 
@@ -207,7 +207,7 @@ def convert_integer(body: KernelBody, op: Any) -> None:
 
 @emits("arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui")
 def convert_kind(body: KernelBody, op: Any) -> None:
-    source, target = shape_of(op._operands[0].type), shape_of(op.results[0].type)
+    source, target = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     name = op.name.partition(".")[2]
     extra: tuple[Any, ...] = (source.element, target.element)
     if name in ("sitofp", "uitofp"):
@@ -218,7 +218,7 @@ def convert_kind(body: KernelBody, op: Any) -> None:
 
 @emits("arith.bitcast")
 def bitcast(body: KernelBody, op: Any) -> None:
-    source, target = shape_of(op._operands[0].type), shape_of(op.results[0].type)
+    source, target = shape_of(op.operands[0].type), shape_of(op.results[0].type)
 
     def row(ref: Ref) -> Ref:
         if source.text == target.text:

@@ -116,7 +116,7 @@ def _yielded(body: KernelBody, block: Block) -> list[Ref]:
     terminator = body.emit_block(block)
     if not isinstance(terminator, KernelYieldOp):
         raise InvalidIR("the body does not end in kernel.yield", op=block.parent_op)
-    return [ref for _, ref in body.flatten(terminator._operands)]
+    return [ref for _, ref in body.flatten(terminator.operands)]
 
 
 # -- kernel.if

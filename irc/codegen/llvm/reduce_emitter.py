@@ -288,7 +288,7 @@ def interleave(body: KernelBody, op: Any) -> None:
 def _divides_others(vector: Value) -> bool:
     """Whether an operation divides by this value alone."""
     return any(
-        isinstance(user, arith.DivFOp) and user._operands[1] is vector is not user._operands[0]
+        isinstance(user, arith.DivFOp) and user.operands[1] is vector is not user.operands[0]
         for user in vector.users
     )
 

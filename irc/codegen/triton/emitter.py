@@ -150,7 +150,7 @@ class KernelWriter:
         if self.func.opens:
             self.line(f"{self.use(functions.OPEN_NEXT)}()")
         first = len(self.lines)
-        self._block(self.func.block, None)
+        self.block(self.func.block, None)
         self.lines[first:first] = self.made_first
         head = f"@triton.jit\ndef {safe_name(self.func.sym_name)}({', '.join(parameters)}):"
         return "\n".join([head, *self.lines]) + "\n"
@@ -180,7 +180,7 @@ class KernelWriter:
             names.append(name)
         return names
 
-    def _block(self, block: Block, targets: Sequence[str] | None) -> None:
+    def block(self, block: Block, targets: Sequence[str] | None) -> None:
         """Write a body; at its yield, the values are assigned to `targets`."""
         before, around = len(self.lines), self.places
         self.places = around.inner()
@@ -213,8 +213,8 @@ class KernelWriter:
             self.line(f"{target} = {value}")
 
     def _math(self, op: Operation) -> None:
-        refs = [self.ref(o) for o in op._operands]
-        name = self.name_of(element_of(op._operands[0]))
+        refs = [self.ref(o) for o in op.operands]
+        name = self.name_of(element_of(op.operands[0]))
         function = op.name.partition(".")[2]
         if "rough" in op.attributes:
             function += "_rough"
@@ -275,7 +275,7 @@ def _for(w: KernelWriter, op: kernel.ForOp) -> None:
     w.define(position, f"tl.cast({counter}, {w.index_type})")
     for argument, name in zip(carried, names, strict=True):
         w.names[argument] = name
-    w._block(op.block, names)
+    w.block(op.block, names)
     w.depth -= 1
     w.loops -= 1
 
@@ -289,7 +289,7 @@ def _if(w: KernelWriter, op: kernel.IfOp) -> None:
         if text is not None:
             w.line(text)
         w.depth += 1
-        w._block(region.blocks[0], names)
+        w.block(region.blocks[0], names)
         w.depth -= 1
 
 
@@ -465,7 +465,7 @@ def _reduce(w: KernelWriter, op: kernel.ReduceOp) -> None:
 
 def _dot(w: KernelWriter, op: kernel.DotOp) -> None:
     function = w.use(functions.dot(w.name_of(element_of(op.left)), op.precision))
-    w.define(op.total, f"{function}({', '.join(w.ref(v) for v in op._operands)})")
+    w.define(op.total, f"{function}({', '.join(w.ref(v) for v in op.operands)})")
 
 
 def _scan(w: KernelWriter, op: kernel.KernelScanOp) -> None:

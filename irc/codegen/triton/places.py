@@ -62,9 +62,9 @@ class Places:
             if inner.common:
                 return SplitPlace(inner.common, inner.lanes and self._expanded(maker, inner.lanes))
         elif isinstance(maker, arith.AddIOp):
-            return self._sum(value, *[self.of(o) for o in maker._operands])
+            return self._sum(value, *[self.of(o) for o in maker.operands])
         elif isinstance(maker, arith.MulIOp):
-            return self._product(value, maker._operands)
+            return self._product(value, maker.operands)
         return SplitPlace("", self._ref(value))
 
     def _sum(self, value: Value, left: SplitPlace, right: SplitPlace) -> SplitPlace:

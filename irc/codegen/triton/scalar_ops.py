@@ -257,10 +257,10 @@ def arith_text(w: Writer, op: Operation) -> str:
     name = op.name.partition(".")[2]
     if name == "constant":
         return _constant(w, op)
-    refs = [w.ref(o) for o in op._operands]
+    refs = [w.ref(o) for o in op.operands]
     if name == "select":
         return f"tl.where({', '.join(refs)})"
-    element = short_name(element_of(op._operands[0]), w.index_bits)
+    element = short_name(element_of(op.operands[0]), w.index_bits)
     if name in ("cmpi", "cmpf"):
         return compare(name, op.attributes["predicate"].value, refs[0], refs[1], element)  # type: ignore[attr-defined]
     if name == "negf":

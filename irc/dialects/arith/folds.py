@@ -166,7 +166,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def function_of(op: Operation) -> Callable[[int, int, int], int | None] | None:
     """What an operation on two integers computes; None for another operation."""
-    return INTEGER.get(op.name[6:]) if isinstance(op, ops._IntegerBinary) else None
+    return INTEGER.get(op.name[6:]) if isinstance(op, ops.IntegerBinary) else None
 
 
 # What the rules of `irc.dialects.arith.rules` say, by name, filled from them by `learn`: where the
@@ -199,11 +199,11 @@ def _same_number(value: Number, other: Number) -> bool:
     return value == other and math.copysign(1.0, value) == math.copysign(1.0, other)
 
 
-@folds(ops._IntegerBinary, ops._FloatBinary)
+@folds(ops.IntegerBinary, ops.FloatBinary)
 def fold_binary(op: Operation, constants: Sequence[Attribute | None]) -> Attribute | Value | None:
     """Fold a two-operand arith operation."""
     first, second = constants
-    lhs, rhs = op._operands
+    lhs, rhs = op.operands
     b = None if second is None else number_of(second)
     if b is None:
         return _fold_alike(op, lhs) if lhs is rhs else None
@@ -250,16 +250,16 @@ def fold_negation(op: Operation, constants: Sequence[Attribute | None]) -> Attri
     value = number_of(constants[0])
     if value is not None:
         return attribute_of(-value, op.results[0].type)
-    maker = op._operands[0].defining_op
-    return maker._operands[0] if isinstance(maker, ops.NegFOp) else None
+    maker = op.operands[0].defining_op
+    return maker.operands[0] if isinstance(maker, ops.NegFOp) else None
 
 
-@folds(ops._Compare)
+@folds(ops.Compare)
 def fold_compare(op: Any, constants: Sequence[Attribute | None]) -> Attribute | None:
     """Fold arith.cmpi and arith.cmpf."""
     a, b = (number_of(c) for c in constants)
     predicate: str = op.predicate
-    same = op._operands[0] is op._operands[1]
+    same = op.operands[0] is op.operands[1]
     if isinstance(op, ops.CmpIOp):
         if same:
             return A.BoolAttr(predicate in ("eq", "sle", "sge", "ule", "uge"))
@@ -267,7 +267,7 @@ def fold_compare(op: Any, constants: Sequence[Attribute | None]) -> Attribute | 
             return None
         if predicate in ("eq", "ne"):
             return A.BoolAttr(COMPARE[predicate](a, b))
-        width = width_of(op._operands[0].type)
+        width = width_of(op.operands[0].type)
         if predicate[0] == "u":
             a, b = unsigned(int(a), width), unsigned(int(b), width)
         elif width == 1:
@@ -288,7 +288,7 @@ def fold_compare(op: Any, constants: Sequence[Attribute | None]) -> Attribute | 
 @folds(ops.SelectOp)
 def fold_select(op: Any, constants: Sequence[Attribute | None]) -> Value | None:
     """select(true, x, y) -> x; select(c, x, x) -> x."""
-    condition, if_true, if_false = op._operands
+    condition, if_true, if_false = op.operands
     if if_true is if_false:
         return if_true
     chosen = number_of(constants[0])
@@ -297,17 +297,17 @@ def fold_select(op: Any, constants: Sequence[Attribute | None]) -> Value | None:
     return if_true if chosen else if_false
 
 
-@folds(ops._ScalarCast)
+@folds(ops.ScalarCast)
 def fold_cast(op: Operation, constants: Sequence[Attribute | None]) -> Attribute | Value | None:
     """Fold a conversion of a constant, and a conversion back: truncf(extf(x)) -> x."""
     name = op.name[6:]
-    source = op._operands[0]
+    source = op.operands[0]
     target = op.results[0].type
     if source.type is target:
         return source
     maker = source.defining_op
     if maker is not None and _UNDONE_BY.get(op.__class__) is maker.__class__:
-        inner = maker._operands[0]
+        inner = maker.operands[0]
         if inner.type is target:
             return inner
     value = number_of(constants[0])

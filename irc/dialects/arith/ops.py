@@ -178,7 +178,7 @@ _NOT_NEGATIVE = {"nneg": "nonNeg"}
 ROUNDING = ("to_nearest_even",)
 
 
-class _IntegerBinary(Op, abstract=True):
+class IntegerBinary(Op, abstract=True):
     syntax = Syntax("operand")
     traits = frozenset({Pure, SameOperandsAndResultType})
     lhs = operand(INTEGER)
@@ -186,17 +186,17 @@ class _IntegerBinary(Op, abstract=True):
     output = result(INTEGER)
 
 
-class _Wrapping(_IntegerBinary, abstract=True):
+class _Wrapping(IntegerBinary, abstract=True):
     syntax = Syntax("operand", flags=_OVERFLOW)
     overflowFlags = attribute(OverflowAttr, optional=True)
 
 
-class _Exact(_IntegerBinary, abstract=True):
+class _Exact(IntegerBinary, abstract=True):
     syntax = Syntax("operand", marks=_EXACT)
     isExact = attribute(A.UnitAttr, "promises that nothing is cut off")
 
 
-class _FloatBinary(Op, abstract=True):
+class FloatBinary(Op, abstract=True):
     syntax = Syntax("operand", flags=_FAST)
     traits = frozenset({Pure, SameOperandsAndResultType})
     lhs = operand(FLOAT)
@@ -205,7 +205,7 @@ class _FloatBinary(Op, abstract=True):
     output = result(FLOAT)
 
 
-class _Rounded(_FloatBinary, abstract=True):
+class _Rounded(FloatBinary, abstract=True):
     syntax = Syntax("operand", mode="roundingmode", flags=_FAST)
     roundingmode = attribute(A.StringAttr, optional=True, words=ROUNDING)
 
@@ -218,7 +218,7 @@ def _binary(
     **attributes: Any,
 ) -> type[BinaryT]:
     """One two-operand operation with `more` traits; its documentation ends in an example."""
-    type_name = "i32" if issubclass(base, _IntegerBinary) else "f32"
+    type_name = "i32" if issubclass(base, IntegerBinary) else "f32"
     members = {
         "__doc__": f"{doc}\n\n    `%z = arith.{name} %x, %y : {type_name}`\n    ",
         "__module__": __name__,
@@ -237,19 +237,19 @@ MulIOp = _binary(_Wrapping, "MulIOp", "muli", "The wrapping product.", Commutati
 DivSIOp = _binary(_Exact, "DivSIOp", "divsi", "The signed quotient, rounded to zero.", Slow, Traps)
 DivUIOp = _binary(_Exact, "DivUIOp", "divui", "The unsigned quotient.", Slow, Traps)
 FloorDivSIOp = _binary(
-    _IntegerBinary, "FloorDivSIOp", "floordivsi", "The signed quotient, rounded down.", Slow, Traps
+    IntegerBinary, "FloorDivSIOp", "floordivsi", "The signed quotient, rounded down.", Slow, Traps
 )
 CeilDivSIOp = _binary(
-    _IntegerBinary, "CeilDivSIOp", "ceildivsi", "The signed quotient, rounded up.", Slow, Traps
+    IntegerBinary, "CeilDivSIOp", "ceildivsi", "The signed quotient, rounded up.", Slow, Traps
 )
 RemSIOp = _binary(
-    _IntegerBinary, "RemSIOp", "remsi", "The signed remainder, with the sign of the dividend.",
+    IntegerBinary, "RemSIOp", "remsi", "The signed remainder, with the sign of the dividend.",
     Slow, Traps,
 )  # fmt: skip
-RemUIOp = _binary(_IntegerBinary, "RemUIOp", "remui", "The unsigned remainder.", Slow, Traps)
-AndIOp = _binary(_IntegerBinary, "AndIOp", "andi", "Bitwise and.", Commutative, Free)
-OrIOp = _binary(_IntegerBinary, "OrIOp", "ori", "Bitwise or.", Commutative, Free)
-XOrIOp = _binary(_IntegerBinary, "XOrIOp", "xori", "Bitwise exclusive or.", Commutative, Free)
+RemUIOp = _binary(IntegerBinary, "RemUIOp", "remui", "The unsigned remainder.", Slow, Traps)
+AndIOp = _binary(IntegerBinary, "AndIOp", "andi", "Bitwise and.", Commutative, Free)
+OrIOp = _binary(IntegerBinary, "OrIOp", "ori", "Bitwise or.", Commutative, Free)
+XOrIOp = _binary(IntegerBinary, "XOrIOp", "xori", "Bitwise exclusive or.", Commutative, Free)
 ShLIOp = _binary(
     _Wrapping, "ShLIOp", "shli", "Shift left; 0 for a negative or too large distance."
 )
@@ -262,10 +262,10 @@ ShRSIOp = _binary(
 ShRUIOp = _binary(
     _Exact, "ShRUIOp", "shrui", "Logical shift right; 0 for a bad distance."
 )
-MinSIOp = _binary(_IntegerBinary, "MinSIOp", "minsi", "The signed minimum.", Commutative)
-MaxSIOp = _binary(_IntegerBinary, "MaxSIOp", "maxsi", "The signed maximum.", Commutative)
-MinUIOp = _binary(_IntegerBinary, "MinUIOp", "minui", "The unsigned minimum.", Commutative)
-MaxUIOp = _binary(_IntegerBinary, "MaxUIOp", "maxui", "The unsigned maximum.", Commutative)
+MinSIOp = _binary(IntegerBinary, "MinSIOp", "minsi", "The signed minimum.", Commutative)
+MaxSIOp = _binary(IntegerBinary, "MaxSIOp", "maxsi", "The signed maximum.", Commutative)
+MinUIOp = _binary(IntegerBinary, "MinUIOp", "minui", "The unsigned minimum.", Commutative)
+MaxUIOp = _binary(IntegerBinary, "MaxUIOp", "maxui", "The unsigned maximum.", Commutative)
 
 AddFOp = _binary(_Rounded, "AddFOp", "addf", "The sum.", Commutative)
 SubFOp = _binary(_Rounded, "SubFOp", "subf", "The difference.")
@@ -277,13 +277,13 @@ DivFOp = _binary(
     Slow, rough=attribute(A.UnitAttr),
 )  # fmt: skip
 RemFOp = _binary(
-    _FloatBinary, "RemFOp", "remf", "The remainder of C's fmod, with the dividend's sign.",
+    FloatBinary, "RemFOp", "remf", "The remainder of C's fmod, with the dividend's sign.",
     Slow, Jumps,
 )  # fmt: skip
-MinimumFOp = _binary(_FloatBinary, "MinimumFOp", "minimumf", "The minimum; NaN wins.", Commutative)
-MaximumFOp = _binary(_FloatBinary, "MaximumFOp", "maximumf", "The maximum; NaN wins.", Commutative)
-MinNumFOp = _binary(_FloatBinary, "MinNumFOp", "minnumf", "The minimum; NaN loses.", Commutative)
-MaxNumFOp = _binary(_FloatBinary, "MaxNumFOp", "maxnumf", "The maximum; NaN loses.", Commutative)
+MinimumFOp = _binary(FloatBinary, "MinimumFOp", "minimumf", "The minimum; NaN wins.", Commutative)
+MaximumFOp = _binary(FloatBinary, "MaximumFOp", "maximumf", "The maximum; NaN wins.", Commutative)
+MinNumFOp = _binary(FloatBinary, "MinNumFOp", "minnumf", "The minimum; NaN loses.", Commutative)
+MaxNumFOp = _binary(FloatBinary, "MaxNumFOp", "maxnumf", "The maximum; NaN loses.", Commutative)
 
 
 class NegFOp(Op):
@@ -300,7 +300,7 @@ class NegFOp(Op):
     output = result(FLOAT)
 
 
-class _Compare(Op, abstract=True):
+class Compare(Op, abstract=True):
     predicate = attribute(A.StringAttr)
     traits = frozenset({Pure})
 
@@ -311,11 +311,11 @@ class _Compare(Op, abstract=True):
         return (with_element(operands[0].type, i1),)
 
     def verify_op(self) -> None:
-        if self._operands[0].type is not self._operands[1].type:
-            self.fail(f"compares {self._operands[0].type} with {self._operands[1].type}")
+        if self.operands[0].type is not self.operands[1].type:
+            self.fail(f"compares {self.operands[0].type} with {self.operands[1].type}")
 
 
-class CmpIOp(_Compare):
+class CmpIOp(Compare):
     """Compares integers; `s` predicates as signed, `u` predicates as unsigned.
 
     `%c = arith.cmpi slt, %x, %y : i32`
@@ -330,7 +330,7 @@ class CmpIOp(_Compare):
     outcome = result(BOOLEAN)
 
 
-class CmpFOp(_Compare):
+class CmpFOp(Compare):
     """Compares floats; `o` predicates are false and `u` predicates true when one is NaN.
 
     `%c = arith.cmpf olt, %x, %y : f32`
@@ -367,7 +367,7 @@ class SelectOp(Op):
         return (operands[1].type,)
 
     def verify_op(self) -> None:
-        if len({self._operands[1].type, self._operands[2].type, self.results[0].type}) != 1:
+        if len({self.operands[1].type, self.operands[2].type, self.results[0].type}) != 1:
             self.fail("both choices and the result have one type")
 
 
@@ -379,13 +379,13 @@ _RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class _ScalarCast(Op, abstract=True):
+class ScalarCast(Op, abstract=True):
     syntax = Syntax("cast")
     traits = frozenset({Free, Pure})
     relation: ClassVar[str] = ""
 
     def verify_op(self) -> None:
-        source, target = self._operands[0].type, self.results[0].type
+        source, target = self.operands[0].type, self.results[0].type
         if with_element(source, i1) is not with_element(target, i1):
             self.fail(f"the shapes of {source} and {target} differ")
         asked = _RELATIONS.get(self.relation)
@@ -393,10 +393,10 @@ class _ScalarCast(Op, abstract=True):
             self.fail(f"{target} is not {self.relation} {source}")
 
 
-class _IndexCast(_ScalarCast, abstract=True):
+class _IndexCast(ScalarCast, abstract=True):
     def verify_op(self) -> None:
         super().verify_op()
-        types = self._operands[0].type, self.results[0].type
+        types = self.operands[0].type, self.results[0].type
         if sum(isinstance(element_type(t), IndexType) for t in types) != 1:
             self.fail(f"one of {types[0]} and {types[1]} is index, and the other an integer")
 
@@ -408,7 +408,7 @@ def _cast(
     types: tuple[str, str],
     ends: tuple[Constraint, Constraint],
     relation: str = "",
-    base: type[_ScalarCast] = _ScalarCast,
+    base: type[ScalarCast] = ScalarCast,
     **attributes: Any,
 ) -> type[Op]:
     """One conversion; its documentation ends in an example."""
@@ -427,7 +427,7 @@ def _cast(
     return type(class_name, (base,), members)
 
 
-_JUMPS = _ScalarCast.traits | {Jumps}
+_JUMPS = ScalarCast.traits | {Jumps}
 _FF, _II = (FLOAT, FLOAT), (FIXED, FIXED)
 _UNSIGNED = {
     "syntax": Syntax("cast", marks=_NOT_NEGATIVE),

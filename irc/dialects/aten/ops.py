@@ -147,8 +147,8 @@ def verify_arguments(op: Any, schema: Schema) -> None:
         if argument.name not in entries and not argument.has_default:
             op.fail(f"argument '{argument.name}' is missing", schema.text)
     used = set(operand_indices(arguments))
-    if used != set(range(len(op._operands))):
-        op.fail(f"arguments mention operands {sorted(used)} of {len(op._operands)}")
+    if used != set(range(len(op.operands))):
+        op.fail(f"arguments mention operands {sorted(used)} of {len(op.operands)}")
     for argument in schema.arguments:
         attr = entries.get(argument.name)
         if attr is None:
@@ -180,7 +180,7 @@ def _verify_tensor(
         parts = parts[1:]  # a complex number, in its two parts
     for part in parts:
         if isinstance(part, OperandAttr):
-            type_ = op._operands[part.index].type
+            type_ = op.operands[part.index].type
             if not isinstance(type_, taken):
                 op.fail(f"argument '{argument.name}' is {type_}, not a tensor")
         elif part is not NONE and not isinstance(part, NUMBERS):
@@ -192,7 +192,7 @@ def _is_tensor(op: Any, attr: Attribute) -> bool:
     number, which a scalar or a tensor of rank 0 may be."""
     if not isinstance(attr, OperandAttr):
         return False
-    type_ = op._operands[attr.index].type
+    type_ = op.operands[attr.index].type
     return isinstance(type_, TensorType) and type_.rank > 0
 
 

@@ -77,8 +77,8 @@ def verify_scan(op: ScanOp) -> None:
 
 
 def _check_counts(op: Any, *counts: int) -> None:
-    if min(counts) < 0 or sum(counts) > len(op._operands):
-        op.fail(f"{' and '.join(map(str, counts))} do not fit {len(op._operands)} operands")
+    if min(counts) < 0 or sum(counts) > len(op.operands):
+        op.fail(f"{' and '.join(map(str, counts))} do not fit {len(op.operands)} operands")
 
 
 def _is_truth(type_: Type) -> bool:

@@ -100,7 +100,7 @@ def _verify_aliases(op: Any, count: int) -> None:
 
 def fresh_results(function: Any) -> A.ArrayAttr:
     """The `result_info` of a function that control flow calls: new arrays, row by row."""
-    types = [v.type for v in function.return_op._operands]
+    types = [v.type for v in function.return_op.operands]
     strides = [contiguous_strides(t.shape) if isinstance(t, TensorType) else None for t in types]
     return A.ArrayAttr(
         A.DictAttr({} if s is None else {"strides": A.DimsAttr(s)}) for s in strides

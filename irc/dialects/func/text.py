@@ -33,11 +33,11 @@ def print_call(op: ops.CallOp, printer: Printer) -> None:
         printer.default_form(op)
         return
     printer.text(f" {callee}(")
-    printer.values(op._operands)
+    printer.values(op.operands)
     printer.text(")")
     printer.attributes(op.attributes, ("callee",))
     printer.text(" : (")
-    printer.types(v.type for v in op._operands)
+    printer.types(v.type for v in op.operands)
     printer.text(") -> ")
     printer.result_types(r.type for r in op.results)
 

@@ -55,7 +55,7 @@ def verify_return(op: ReturnOp) -> None:
     """What is returned against the function's type and `result_info`. Raises InvalidIR."""
     parent = op.parent_op
     if isinstance(parent, FuncOp):
-        types = tuple(v.type for v in op._operands)
+        types = tuple(v.type for v in op.operands)
         if types != parent.type.results:
             op.fail(
                 "operand types differ from the function's results",
@@ -72,13 +72,13 @@ def verify_call(op: CallOp) -> None:
     """The function takes the operands and gives the results. Raises InvalidIR."""
     callee = called_type(op, op.callee)
     if callee is not None:
-        check_same(op, op.callee, "argument", callee.inputs, [v.type for v in op._operands])
+        check_same(op, op.callee, "argument", callee.inputs, [v.type for v in op.operands])
         check_same(op, op.callee, "result", callee.results, op.result_types)
 
 
 def verify_result_strides(op: Op, infos: A.ArrayAttr | None) -> None:
     """Each returned tensor has the strides that its caller must see. Raises InvalidIR."""
-    for position, (value, info) in enumerate(zip(op._operands, infos or (), strict=False)):
+    for position, (value, info) in enumerate(zip(op.operands, infos or (), strict=False)):
         type_ = value.type
         strides = info.get("strides") if isinstance(info, A.DictAttr) else None
         if not isinstance(strides, A.DimsAttr) or not isinstance(type_, TensorType):

@@ -72,7 +72,7 @@ def _merge(op: Any, inner: Any, rw: Any, **attributes: Any) -> Any:
 # full(item(x)) -> broadcast(cast(x)): the number stays where it is
 @canonicalization(ops.Full, name="graph.full_of_item")
 def full_of_item(op: ops.Full, rw: Any) -> Any:
-    item = op._operands[0].defining_op if op._operands else None
+    item = op.operands[0].defining_op if op.operands else None
     if not isinstance(item, ops.Item) or item.every:
         return rw.no_match("the value is no item of a tensor")
     source, result_type = item.source, tensor_type(op.results[0])

@@ -73,7 +73,7 @@ class Gather(InferredOp):
         return (source.with_shape(tensor_type(operands[1]).shape),)
 
     def verify_operands(self) -> None:
-        source, indices = tensor_type(self._operands[0]), tensor_type(self._operands[1])
+        source, indices = tensor_type(self.operands[0]), tensor_type(self.operands[1])
         _check_index(self, indices)
         _check_dims(self, source, (self.dim,))
         if indices.rank != source.rank:
@@ -111,8 +111,8 @@ class Take(InferredOp):
         return (source.with_shape(take_shape(source.shape, index_shape, dims, position)),)
 
     def verify_operands(self) -> None:
-        source = tensor_type(self._operands[0])
-        check_take(self, source, [tensor_type(v) for v in self._operands[1:]])
+        source = tensor_type(self.operands[0])
+        check_take(self, source, [tensor_type(v) for v in self.operands[1:]])
 
 
 def take_shape(
@@ -158,7 +158,7 @@ class Scatter(InferredOp):
     updated = result(TENSOR)
 
     def verify_operands(self) -> None:
-        source, indices, value = (tensor_type(v) for v in self._operands)
+        source, indices, value = (tensor_type(v) for v in self.operands)
         _check_index(self, indices)
         _check_dims(self, source, (self.dim,))
         if indices.rank != source.rank:
@@ -189,8 +189,8 @@ class Put(InferredOp):
     updated = result(TENSOR)
 
     def verify_operands(self) -> None:
-        source, value = tensor_type(self._operands[0]), tensor_type(self._operands[1])
-        indices = [tensor_type(v) for v in self._operands[2:]]
+        source, value = tensor_type(self.operands[0]), tensor_type(self.operands[1])
+        indices = [tensor_type(v) for v in self.operands[2:]]
         check_take(self, source, indices)
         shape = take_shape(source.shape, indices[0].shape, self.dims, self.position)
         if value.shape != shape or value.element is not source.element:
@@ -222,7 +222,7 @@ class Reduce(InferredOp):
         return (_reduced(operands, attributes),)
 
     def verify_operands(self) -> None:
-        source = tensor_type(self._operands[0])
+        source = tensor_type(self.operands[0])
         _check_dims(self, source, self.dims)
         if self.combiner in ("any", "all") and source.element is not i1:
             self.fail(f"'{self.combiner}' is of i1, not {source.element}")
@@ -257,7 +257,7 @@ class ArgReduce(InferredOp):
         return (_reduced(operands, attributes).with_element(i64),)
 
     def verify_operands(self) -> None:
-        source = tensor_type(self._operands[0])
+        source = tensor_type(self.operands[0])
         _check_dims(self, source, self.dims)
 
 
@@ -284,7 +284,7 @@ class Moments(InferredOp):
         return (_reduced(operands, attributes),) * 2
 
     def verify_operands(self) -> None:
-        source = tensor_type(self._operands[0])
+        source = tensor_type(self.operands[0])
         _check_dims(self, source, self.dims)
         if not is_computable_float(source.element):
             self.fail(f"is of f32 or f64, not {source.element}")
@@ -310,7 +310,7 @@ class Scan(InferredOp):
     value = result(TENSOR)
 
     def verify_operands(self) -> None:
-        source = tensor_type(self._operands[0])
+        source = tensor_type(self.operands[0])
         _check_dims(self, source, (self.dim,))
         wide, element = self.accumulator, source.element
         if self.combiner == "sort" and not isinstance(element, IntegerType):

@@ -35,7 +35,7 @@ class InferredOp(Op, abstract=True):
 
     def verify_op(self) -> None:
         self.verify_operands()
-        inferred = type(self).infer_types(self._operands, self.attributes)
+        inferred = type(self).infer_types(self.operands, self.attributes)
         for result, type_ in zip(self.results, inferred, strict=True):
             assert isinstance(type_, TensorType)
             check_type(self, result.type, type_, type_.element)

@@ -84,7 +84,7 @@ class Full(Op):
 
     def verify_op(self) -> None:
         value = self.attributes.get("value")
-        if (value is None) == (not self._operands):
+        if (value is None) == (not self.operands):
             self.fail("needs either the attribute 'value' or a scalar operand")
         if value is None:
             return
@@ -167,13 +167,13 @@ class CallAten(Op):
 
         verify_called(self)
         self._verify_strides("eager_strides", self.results)
-        self._verify_strides("operand_strides", self._operands)
+        self._verify_strides("operand_strides", self.operands)
         written = tuple(self.written or ())
-        if any(not 0 <= k < len(self._operands) for k in written):
-            self.fail(f"written = {written} for {len(self._operands)} operands")
+        if any(not 0 <= k < len(self.operands) for k in written):
+            self.fail(f"written = {written} for {len(self.operands)} operands")
         kept = self.results[len(self.results) - len(written) :]
         for number, value in zip(written, kept, strict=False):
-            type_, have = tensor_type(self._operands[number]), tensor_type(value)
+            type_, have = tensor_type(self.operands[number]), tensor_type(value)
             if len(kept) < len(written) or have.with_strides(None) is not type_.with_strides(None):
                 self.fail(f"the result for written operand {number} is {have}, not {type_}")
 
@@ -217,7 +217,7 @@ class Item(Op):
         return (scalar_type(tensor_type(operands[0]).element),)
 
     def verify_op(self) -> None:
-        source = tensor_type(self._operands[0])
+        source = tensor_type(self.operands[0])
         if self.every:
             if source.element is not i1:
                 self.fail(f"'every' wants elements of i1, not {source.element}")
@@ -246,7 +246,7 @@ class FromScalar(Op):
         return (TensorType((), i64 if isinstance(type_, IndexType) else type_),)
 
     def verify_op(self) -> None:
-        type_ = self._operands[0].type
+        type_ = self.operands[0].type
         expected = i64 if isinstance(type_, IndexType) else type_
         result_type = tensor_type(self.results[0])
         if result_type.shape or result_type.element is not expected:
@@ -272,7 +272,7 @@ class UpdateInput(Op):
         if not 0 <= self.argument < len(block.arguments):
             self.fail(f"there is no argument {self.argument}")
         target = tensor_type(block.arguments[self.argument])
-        source = tensor_type(self._operands[0])
+        source = tensor_type(self.operands[0])
         if target.shape != source.shape or target.element is not source.element:
             self.fail(f"{source} is written to argument {self.argument}, a {target}")
 

@@ -81,14 +81,14 @@ class PointwiseOp(Op, abstract=True):
         return (source.with_element(i1) if cls.gives_bool else source,)
 
     def verify_op(self) -> None:
-        first = self._operands[0].type
-        for number, value in enumerate(self._operands):
+        first = self.operands[0].type
+        for number, value in enumerate(self.operands):
             type_ = value.type
             if not isinstance(type_, TensorType) or not isinstance(first, TensorType):
                 self.fail(f"operand {number} is {type_}, not a tensor")
             if type_.shape != first.shape or type_.element is not first.element:
                 self.fail(f"operand {number} is {type_}, but operand 0 is {first}")
-        source = tensor_type(self._operands[0])
+        source = tensor_type(self.operands[0])
         if not self.takes(source.element):
             self.fail(f"is not defined on {source.element}")
         check_result(self, source, i1 if self.gives_bool else source.element)
@@ -276,7 +276,7 @@ class Select(Op):
         return (operands[1].type,)
 
     def verify_op(self) -> None:
-        condition, yes, no = (tensor_type(v) for v in self._operands)
+        condition, yes, no = (tensor_type(v) for v in self.operands)
         if condition.element is not i1 or condition.shape != yes.shape:
             self.fail(f"the condition is {condition}, the values are {yes}")
         if yes.shape != no.shape or yes.element is not no.element:
@@ -303,7 +303,7 @@ class Cast(Op):
         result_type = tensor_type(self.results[0])
         if result_type.element not in DTYPE_OF_ELEMENT:
             self.fail(f"{result_type.element} is not an element type of tensors")
-        check_result(self, tensor_type(self._operands[0]), result_type.element)
+        check_result(self, tensor_type(self.operands[0]), result_type.element)
 
     @classmethod
     def to(cls, source: Value, element: Type) -> Cast:
@@ -323,7 +323,7 @@ class Bitcast(Op):
     value = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self.operands[0]), tensor_type(self.results[0])
         if element_bytes(source.element) != element_bytes(result_type.element):
             self.fail(f"{source.element} and {result_type.element} differ in width")
         check_result(self, source, result_type.element)

@@ -37,7 +37,7 @@ class Philox(Op):
     bits = result(TENSOR)
 
     def verify_op(self) -> None:
-        state, bits = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        state, bits = tensor_type(self.operands[0]), tensor_type(self.results[0])
         if state.shape != (STATE_WORDS,) or state.element is not i64:
             self.fail(f"the state is {state}, not a seed and an offset (tensor<2xi64>)")
         if bits.element is not i64 or bits.device != state.device:

@@ -40,7 +40,7 @@ class Reshape(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self.operands[0]), tensor_type(self.results[0])
         before, after = dim_product(source.shape), dim_product(result_type.shape)
         if isinstance(before, int) and isinstance(after, int) and before != after:
             self.fail(f"{before} elements become {after}")
@@ -68,7 +68,7 @@ class Permute(InferredOp):
         return (source.with_shape([source.shape[d] for d in order]),)
 
     def verify_operands(self) -> None:
-        source = tensor_type(self._operands[0])
+        source = tensor_type(self.operands[0])
         if sorted(self.permutation) != list(range(source.rank)):
             self.fail(f"{list(self.permutation)} is no permutation of {source.rank} dimensions")
 
@@ -89,7 +89,7 @@ class Broadcast(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self.operands[0]), tensor_type(self.results[0])
         dims = self.dims
         if len(dims) != source.rank or list(dims) != sorted(set(dims)):
             self.fail(f"dims {list(dims)} don't name one result dimension per source dimension")
@@ -118,7 +118,7 @@ class Slice(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self.operands[0]), tensor_type(self.results[0])
         check_dim(self, source, self.dim)
         if self.step < 1:
             self.fail(f"step {self.step} is less than 1")
@@ -143,7 +143,7 @@ class Reverse(InferredOp):
     view = result(TENSOR)
 
     def verify_operands(self) -> None:
-        source = tensor_type(self._operands[0])
+        source = tensor_type(self.operands[0])
         for dim in self.dims:
             check_dim(self, source, dim)
 
@@ -166,7 +166,7 @@ class Window(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self.operands[0]), tensor_type(self.results[0])
         check_dim(self, source, self.dim)
         if result_type.rank != source.rank + 1:
             self.fail(f"rank {source.rank} becomes {result_type.rank}, not {source.rank + 1}")
@@ -197,7 +197,7 @@ class Diagonal(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self.operands[0]), tensor_type(self.results[0])
         check_dim(self, source, self.dim1)
         check_dim(self, source, self.dim2)
         if self.dim1 == self.dim2:
@@ -222,7 +222,7 @@ class StridedWindow(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self.operands[0]), tensor_type(self.results[0])
         if len(self.strides) != result_type.rank:
             self.fail(f"{len(self.strides)} strides for {result_type.rank} dimensions")
         check_result(self, source.with_shape(result_type.shape), source.element)
@@ -263,11 +263,11 @@ class Concat(Op):
         return (replace_size(first, dim, size),)
 
     def verify_op(self) -> None:
-        if not self._operands:
+        if not self.operands:
             self.fail("needs at least one operand")
         result_type = tensor_type(self.results[0])
         check_dim(self, result_type, self.dim)
-        for value in self._operands:
+        for value in self.operands:
             type_ = tensor_type(value)
             others = replace_size(type_, self.dim, 0).shape
             if others != replace_size(result_type, self.dim, 0).shape:
@@ -302,7 +302,7 @@ class Pad(Op):
         return (source.with_shape(shape),)
 
     def verify_op(self) -> None:
-        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self.operands[0]), tensor_type(self.results[0])
         if not len(self.low) == len(self.high) == source.rank:
             self.fail(f"low and high need one entry for each of {source.rank} dimensions")
         if not isinstance(self.value, SCALAR_ATTRIBUTES):
@@ -327,7 +327,7 @@ class DiagonalEmbed(Op):
     embedded = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self.operands[0]), tensor_type(self.results[0])
         check_dim(self, result_type, self.dim1)
         check_dim(self, result_type, self.dim2)
         if result_type.rank != source.rank + 1 or self.dim1 == self.dim2:

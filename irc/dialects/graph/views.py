@@ -38,7 +38,7 @@ def linearize(indices: Dims, shape: Dims) -> Dim:
 
 
 def _types(op: Operation) -> tuple[TensorType, TensorType]:
-    source, result_type = op._operands[0].type, op.results[0].type
+    source, result_type = op.operands[0].type, op.results[0].type
     assert isinstance(source, TensorType) and isinstance(result_type, TensorType)
     return source, result_type
 

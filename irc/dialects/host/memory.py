@@ -36,9 +36,9 @@ class Aliases:
     def add(self, op: Operation) -> None:
         """Take note of what an operation's results alias."""
         if isinstance(op, host.HostViewOp | layout.ViewOp | sym.RefineOp):
-            self._put(op.results[0], self.of(op._operands[0]))
+            self._put(op.results[0], self.of(op.operands[0]))
         elif isinstance(op, host.CallAtenOp | graph.CallAten) and may_alias(op):
-            shared = frozenset().union(*(self.of(v) for v in op._operands if is_tensor(v)))
+            shared = frozenset().union(*(self.of(v) for v in op.operands if is_tensor(v)))
             for result in op.results:
                 if is_tensor(result):
                     self._put(result, shared | {result})
@@ -83,7 +83,7 @@ class Keepers:
         """The numbers of the tensors that `op` may keep."""
         if not self.keeps(op):
             return []
-        return [number for number, value in enumerate(op._operands) if is_tensor(value)]
+        return [number for number, value in enumerate(op.operands) if is_tensor(value)]
 
     def keeps(self, op: Operation) -> bool:
         """Whether `op` may keep its operands."""
@@ -135,7 +135,7 @@ def lifetimes(function: host.HostFuncOp) -> list[Life]:
     lives: dict[Value, Life] = {}
     for step, op in enumerate(function.block.ops):
         aliases.add(op)
-        for value in op._operands:
+        for value in op.operands:
             for root in aliases.of(value):
                 life = lives.get(root)
                 if life is not None:

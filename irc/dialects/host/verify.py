@@ -61,7 +61,7 @@ def verify_return(op: ops.HostReturnOp) -> None:
     if not isinstance(function, ops.HostFuncOp):
         return
     declared = getattr(function.function_type, "results", ())
-    returned = tuple(v.type for v in op._operands)
+    returned = tuple(v.type for v in op.operands)
     if returned != declared:
         op.fail("operand types differ from the function's results",
                 f"returned: ({', '.join(map(str, returned))})",
@@ -212,7 +212,7 @@ def verify_call(op: ops.CallAtenOp) -> None:
     if op.results and when_of(op) is not None:
         op.fail("runs for some sizes alone, and gives arrays: such a call writes memory")
     named = list(operand_numbers(op.arguments))
-    count = len(op._operands)
+    count = len(op.operands)
     wrong = [k for k in named if not 0 <= k < count]
     if wrong:
         op.fail(f"its arguments name operand {wrong[0]} of {count}")

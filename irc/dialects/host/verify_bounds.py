@@ -68,7 +68,7 @@ class _Kernel:
             elif isinstance(op, kernel.ForOp):
                 self.loop(op)
             elif isinstance(op, kernel.IfOp):
-                taken = self.constant(op._operands[0])
+                taken = self.constant(op.operands[0])
                 if taken is not None:
                     self.block(op.regions[0 if taken else 1].blocks[0])
             op = op.next
@@ -123,7 +123,7 @@ class _Kernel:
             return ({}, attr.value) if isinstance(attr, A.IntegerAttr) else None
         if not isinstance(op, arith.CmpIOp) and function_of(op) is None:
             return None
-        first, second = (self.offset(v) for v in op._operands)
+        first, second = (self.offset(v) for v in op.operands)
         if first is None or second is None:
             return None
         if not first[0] and not second[0]:
@@ -143,7 +143,7 @@ class _Kernel:
 
     def of_constants(self, op: Operation, first: int, second: int) -> Offset | None:
         """What an operation makes of two constants."""
-        lhs, _ = op._operands
+        lhs, _ = op.operands
         type_ = lhs.type
         if isinstance(op, arith.CmpIOp):
             attrs = (A.IntegerAttr(first, type_), A.IntegerAttr(second, type_))

@@ -71,8 +71,8 @@ class _MemoryWalk:
         elif isinstance(op, host.ItemOp):
             self.read(op, op.source)
         elif isinstance(op, flow.FlowOp):
-            for number in flow.tensors_of(op._operands):
-                self.read(op, op._operands[number])
+            for number in flow.tensors_of(op.operands):
+                self.read(op, op.operands[number])
         elif isinstance(op, host.HostReturnOp):
             self.give_back(op)
         elif isinstance(op, sym.Binder):
@@ -82,7 +82,7 @@ class _MemoryWalk:
     def keep(self, op: Operation) -> None:
         """Check that what a call may keep is a tensor of its own, and note it."""
         for number in self.keepers.operands(op):
-            value = op._operands[number]
+            value = op.operands[number]
             for root in self.aliases.of(value):
                 maker = root.defining_op
                 if isinstance(maker, host.AllocOp) and not maker.escapes:
@@ -206,18 +206,18 @@ class _MemoryWalk:
     def call(self, op: host.CallAtenOp) -> None:
         """A call: what its operator says that it writes is written, the rest is read."""
         numbers = _written_operands(op)
-        for number, value in enumerate(op._operands):
+        for number, value in enumerate(op.operands):
             if not is_tensor(value):
                 continue
             if numbers is not None and number not in numbers:
                 self.read(op, value)
-        for number, value in enumerate(op._operands):
+        for number, value in enumerate(op.operands):
             if is_tensor(value) and (numbers is None or number in numbers):
                 self.write(op, value)
 
     def give_back(self, op: host.HostReturnOp) -> None:
         """The results: written, and not in the arena."""
-        for value in op._operands:
+        for value in op.operands:
             if not is_tensor(value):
                 continue
             self.read(op, value)

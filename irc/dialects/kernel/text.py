@@ -43,7 +43,7 @@ def _one_block(region: Region) -> bool:
 @prints(ops.ForOp)
 def print_for(op: Any, printer: Printer) -> None:
     """Write a kernel.for after its name."""
-    operands, results = op._operands, op.results
+    operands, results = op.operands, op.results
     types = [r.type for r in results]
     plain = len(operands) == 3 + len(results) and _one_block(op.regions[0])
     if plain:
@@ -129,12 +129,12 @@ def _carried(parser: Parser) -> list[tuple[str, int, str, int]]:
 def print_if(op: Any, printer: Printer) -> None:
     """Write a kernel.if after its name."""
     regions = op.regions
-    plain = len(op._operands) == 1 and len(regions) == 2
+    plain = len(op.operands) == 1 and len(regions) == 2
     if not plain or any(not _one_block(r) or r.blocks[0].arguments for r in regions):
         printer.default_form(op)
         return
     printer.text(" ")
-    printer.value(op._operands[0])
+    printer.value(op.operands[0])
     if op.results:
         printer.text(" -> (")
         printer.types(r.type for r in op.results)
@@ -201,7 +201,7 @@ def print_load(op: Any, printer: Printer) -> None:
         printer.default_form(op)
         return
     printer.text(" ")
-    _print_place(op, printer, op._operands[1])
+    _print_place(op, printer, op.operands[1])
     printer.attributes(op.attributes, (SEGMENTS,))
     printer.text(" : ")
     printer.type(op.results[0].type)
@@ -225,7 +225,7 @@ def print_store(op: Any, printer: Printer) -> None:
     printer.text(" ")
     printer.value(op.stored)
     printer.text(", ")
-    _print_place(op, printer, op._operands[2])
+    _print_place(op, printer, op.operands[2])
     printer.attributes(op.attributes)
     printer.text(" : ")
     printer.type(op.stored.type)

@@ -71,7 +71,7 @@ _classes_of: dict[str, set[type[Operation]]] = {target: set() for target in ops.
 
 def _once(op: Op, check: Callable[[Any], None], *more: Any) -> None:
     """Run `check(op)`, which looks at types and `more` alone, unless these passed before."""
-    key = (op.__class__, *more, *[v.type for v in op._operands], *[r.type for r in op.results],
+    key = (op.__class__, *more, *[v.type for v in op.operands], *[r.type for r in op.results],
            op.attributes.get("operandSegmentSizes"))  # fmt: skip
     if key not in _passed:
         check(op)
@@ -346,8 +346,8 @@ def _verify_end(op: Op, block: Block) -> None:
     last = block.last
     if not isinstance(last, ops.KernelYieldOp):
         op.fail("a body ends in kernel.yield")
-    if [v.type for v in last._operands] != [r.type for r in op.results]:
-        op.fail(f"its body yields ({_types(last._operands)}), the results are "
+    if [v.type for v in last.operands] != [r.type for r in op.results]:
+        op.fail(f"its body yields ({_types(last.operands)}), the results are "
                 f"({_types(op.results)})")  # fmt: skip
 
 

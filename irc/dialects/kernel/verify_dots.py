@@ -88,7 +88,7 @@ def _verify_beside(op: Any, region: Region) -> None:
     if [argument.type for argument in block.arguments] != [index]:
         op.fail("what is done beside it takes an index")
     last = block.last
-    if not isinstance(last, ops.KernelYieldOp) or last._operands:
+    if not isinstance(last, ops.KernelYieldOp) or last.operands:
         op.fail("what is done beside it ends in kernel.yield of nothing")
 
 

@@ -59,7 +59,7 @@ def _pair_key(load: Any, store: Any) -> Any:
     pairs as inputs times outputs, but few that differ."""
     if load.parent is not store.parent:
         return load, store
-    kinds = load.results[0].type, store._operands[0].type
+    kinds = load.results[0].type, store.operands[0].type
     places = _offset(load), load.mask, _offset(store), store.mask
     return load.parent, store.is_before_in_block(load), *kinds, *places
 
@@ -105,8 +105,8 @@ class _Pair:
         self.inner_of_store = [op for op in outer if isinstance(op, ops.ForOp)]
         self.renamed: dict[Value, Value] = {}
         for one, other in zip(self.inner, self.inner_of_store, strict=False):
-            if [key_of(v, self.renamed) for v in one._operands[:3]] == [
-                key_of(v, {}) for v in other._operands[:3]
+            if [key_of(v, self.renamed) for v in one.operands[:3]] == [
+                key_of(v, {}) for v in other.operands[:3]
             ]:
                 self.renamed[_variable(one)] = _variable(other)
 
@@ -149,7 +149,7 @@ class _Pair:
     def _bounds(self) -> list[Any]:
         """From where to where the loops around the load and the store run."""
         loops = (*self.around, *self.inner, *self.inner_of_store)
-        return [key_of(v, self.renamed) for op in loops for v in op._operands[:3]]
+        return [key_of(v, self.renamed) for op in loops for v in op.operands[:3]]
 
 
 def _chain(op: Operation, function: Operation) -> Iterator[Operation]:
@@ -167,7 +167,7 @@ def _variable(op: Operation) -> Value:
 
 
 def _offset(op: Any) -> Value:
-    return op._operands[1] if op.results else op._operands[2]  # type: ignore[no-any-return]
+    return op.operands[1] if op.results else op.operands[2]  # type: ignore[no-any-return]
 
 
 def _is_steady(key: Any, around: Operation) -> bool:
@@ -196,7 +196,7 @@ def _mask_key(op: Any, renamed: Renaming) -> Any:
 
 def _lanes(op: Any) -> int:
     """How many elements from the offset on are surely moved; 0 where they are not consecutive."""
-    value = op.results[0].type if op.results else op._operands[0].type
+    value = op.results[0].type if op.results else op.operands[0].type
     if not isinstance(value, VectorType):
         return 1
     masked = op.mask is not None and isinstance(op.mask.type, VectorType)
@@ -231,18 +231,18 @@ def _constant(value: Value) -> int | None:
 
 
 def _step(op: Operation) -> int:
-    return _constant(op._operands[2]) or 0
+    return _constant(op.operands[2]) or 0
 
 
 def _is_parallel(op: Operation, function: ops.KernelFuncOp) -> bool:
     """Whether a loop runs from a cpu kernel's begin on: parts may be taken in any order."""
-    return not function.is_gpu and op._operands[0] is function.block.arguments[-2]
+    return not function.is_gpu and op.operands[0] is function.block.arguments[-2]
 
 
 def _passes(op: Operation, function: ops.KernelFuncOp) -> int:
     """How many passes of a loop two may be apart: 0 where it may run but once, 1 where how often
     it runs depends on a size."""
-    lower, upper, _ = op._operands[:3]
+    lower, upper, _ = op.operands[:3]
     arguments = function.block.arguments
     step, first, end = _step(op), _constant(lower), _constant(upper)
     if not step:
@@ -269,7 +269,7 @@ def key_of(value: Value, renamed: Renaming, depth: int = 0) -> Any:
         return _PROGRAM
     if not isinstance(maker, ValueOp) and Pure not in maker.traits:
         return value
-    parts = [key_of(v, renamed, depth + 1) for v in maker._operands]
+    parts = [key_of(v, renamed, depth + 1) for v in maker.operands]
     named = tuple(sorted(maker.attributes.items(), key=A.entry_name))
     number = value.index  # type: ignore[attr-defined]
     return maker.name, number, maker.result_types, named, *parts
@@ -282,7 +282,7 @@ def linear(value: Value, renamed: Renaming, depth: int = 0) -> Linear:
     maker = value.defining_op
     if maker is None or depth > _DEEPEST:
         return Linear({value: 1}, 0)
-    operands = maker._operands
+    operands = maker.operands
     if isinstance(maker, arith.AddIOp | arith.SubIOp):
         first, second = (linear(v, renamed, depth + 1) for v in operands)
         return first.plus(second, 1 if isinstance(maker, arith.AddIOp) else -1)

@@ -59,7 +59,7 @@ class JoinOp(Op):
     def sizes(self) -> list[Dim]:
         """How far each piece reaches along the joined dimension."""
         rank = self.array.type.rank
-        types = [piece.type for piece in self._operands]
+        types = [piece.type for piece in self.operands]
         return [t.shape[self.dim] if t.rank == rank else 1 for t in types]  # type: ignore[attr-defined]
 
     def begins(self) -> list[Dim]:

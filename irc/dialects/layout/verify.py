@@ -53,7 +53,7 @@ def _verify_flagged(op: Operation) -> None:
     if ViewLike not in op.traits:
         raise InvalidIR("has the flag 'view', which is of operations that only show elements "
                         "of their operand", op=op)  # fmt: skip
-    source, result = op._operands[0].type, op.results[0].type
+    source, result = op.operands[0].type, op.results[0].type
     assert isinstance(source, TensorType) and isinstance(result, TensorType)
     if source.strides is None or result.strides is None:
         raise InvalidIR(f"has the flag 'view' on types without strides: {source}", op=op)

@@ -171,9 +171,9 @@ def print_compute(op: Any, printer: Printer) -> None:
             printer.text(", ")
         print_axis(axis, printer)
     printer.text(")" if kind else "")
-    if op._operands:
+    if op.operands:
         printer.text(" inits(")
-        printer.values(op._operands)
+        printer.values(op.operands)
         printer.text(")")
     printer.text(" -> ")
     printer.separated(outputs, lambda output: print_output(output, printer))
@@ -212,7 +212,7 @@ def parse_compute(cls: type[Operation], parser: Parser) -> Operation:
 def print_group(op: Any, printer: Printer) -> None:
     """Write a loop.group after its name."""
     axes = op.attributes.get("axes")
-    plain = _plain_body(op) and _of(axes, ops.AxisAttr) and not op._operands
+    plain = _plain_body(op) and _of(axes, ops.AxisAttr) and not op.operands
     if not plain or any(axis.kind != "par" for axis in axes):
         printer.default_form(op)
         return

@@ -159,7 +159,7 @@ def _verify_inner_reads(group: GroupOp, member: ComputeOp, leading: tuple[Dim, .
 @verifies(ReadOp)
 def verify_read(op: ReadOp) -> None:
     """The indices and the mask of a read. Raises InvalidIR."""
-    source = op._operands[0].type
+    source = op.operands[0].type
     assert isinstance(source, TensorType)
     indices, mask = tuple(op.indices), op.mask
     if len(indices) != source.rank:

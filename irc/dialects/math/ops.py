@@ -22,7 +22,7 @@ _FAST = {"fastmath": "fastmath"}
 _FLOATS = Syntax("operand", flags=_FAST)
 
 
-class _MathUnary(Op, abstract=True):
+class MathUnary(Op, abstract=True):
     syntax = _FLOATS
     traits = frozenset({Elementary, Pure, SameOperandsAndResultType})
     source = operand(FLOAT)
@@ -30,7 +30,7 @@ class _MathUnary(Op, abstract=True):
     output = result(FLOAT)
 
 
-class _MathBinary(Op, abstract=True):
+class MathBinary(Op, abstract=True):
     syntax = _FLOATS
     traits = frozenset({Elementary, Pure, SameOperandsAndResultType})
     lhs = operand(FLOAT)
@@ -39,7 +39,7 @@ class _MathBinary(Op, abstract=True):
     output = result(FLOAT)
 
 
-class _Test(Op, abstract=True):
+class MathTest(Op, abstract=True):
     syntax = _FLOATS
     traits = frozenset({Pure})
     source = operand(FLOAT)
@@ -56,9 +56,9 @@ class _Test(Op, abstract=True):
 def _define(base: type[Op], class_name: str, name: str, doc: str, **attributes: Any) -> type[Op]:
     """One function; its documentation ends in an example."""
     example = {
-        _MathUnary: f"`%z = math.{name} %x : f32`",
-        _MathBinary: f"`%z = math.{name} %x, %y : f32`",
-        _Test: f"`%z = math.{name} %x : f32`",
+        MathUnary: f"`%z = math.{name} %x : f32`",
+        MathBinary: f"`%z = math.{name} %x, %y : f32`",
+        MathTest: f"`%z = math.{name} %x : f32`",
     }[base]
     members = {
         "__doc__": f"{doc}\n\n    {example}\n    ",
@@ -76,54 +76,54 @@ _PLAIN = frozenset({Pure, SameOperandsAndResultType})
 _STEP, _ROOT = _PLAIN | {Jumps}, _PLAIN | {Slow}
 
 ExpOp = _define(
-    _MathUnary, "ExpOp", "exp",
+    MathUnary, "ExpOp", "exp",
     "e to the power of x. `nonpositive` promises that x is at most 0, but for rounding, or NaN;\n"
     "    the result is right up to 64 then, and any number above. `rough` (gpu): an error of |x|\n"
     "    units in the last place is small enough.",
     nonpositive=attribute(A.UnitAttr),
     rough=attribute(A.UnitAttr),
 )  # fmt: skip
-Exp2Op = _define(_MathUnary, "Exp2Op", "exp2", "2 to the power of x.")
-ExpM1Op = _define(_MathUnary, "ExpM1Op", "expm1", "exp(x) - 1 without cancellation.")
-LogOp = _define(_MathUnary, "LogOp", "log", "The natural logarithm.")
-Log2Op = _define(_MathUnary, "Log2Op", "log2", "The logarithm to base 2.")
-Log10Op = _define(_MathUnary, "Log10Op", "log10", "The logarithm to base 10.")
-Log1pOp = _define(_MathUnary, "Log1pOp", "log1p", "log(1 + x) without cancellation.")
-SqrtOp = _define(_MathUnary, "SqrtOp", "sqrt", "The square root, correctly rounded.", traits=_ROOT)
-RsqrtOp = _define(_MathUnary, "RsqrtOp", "rsqrt", "1 / sqrt(x).", traits=_ROOT)
-SinOp = _define(_MathUnary, "SinOp", "sin", "The sine of radians.")
-CosOp = _define(_MathUnary, "CosOp", "cos", "The cosine of radians.")
-TanOp = _define(_MathUnary, "TanOp", "tan", "The tangent of radians.")
-AsinOp = _define(_MathUnary, "AsinOp", "asin", "The inverse sine.")
-AcosOp = _define(_MathUnary, "AcosOp", "acos", "The inverse cosine.")
-AtanOp = _define(_MathUnary, "AtanOp", "atan", "The inverse tangent.")
-SinhOp = _define(_MathUnary, "SinhOp", "sinh", "The hyperbolic sine.")
-CoshOp = _define(_MathUnary, "CoshOp", "cosh", "The hyperbolic cosine.")
-TanhOp = _define(_MathUnary, "TanhOp", "tanh", "The hyperbolic tangent.")
-AsinhOp = _define(_MathUnary, "AsinhOp", "asinh", "The inverse hyperbolic sine.")
-AcoshOp = _define(_MathUnary, "AcoshOp", "acosh", "The inverse hyperbolic cosine.")
-AtanhOp = _define(_MathUnary, "AtanhOp", "atanh", "The inverse hyperbolic tangent.")
-ErfOp = _define(_MathUnary, "ErfOp", "erf", "The error function.")
-ErfcOp = _define(_MathUnary, "ErfcOp", "erfc", "1 - erf(x) without cancellation.")
-ErfInvOp = _define(_MathUnary, "ErfInvOp", "erfinv", "The inverse of erf.")
-SigmoidOp = _define(_MathUnary, "SigmoidOp", "sigmoid", "1 / (1 + exp(-x)).")
-FloorOp = _define(_MathUnary, "FloorOp", "floor", "Rounds down.", traits=_STEP)
-CeilOp = _define(_MathUnary, "CeilOp", "ceil", "Rounds up.", traits=_STEP)
-TruncOp = _define(_MathUnary, "TruncOp", "trunc", "Rounds to zero.", traits=_STEP)
-RoundEvenOp = _define(_MathUnary, "RoundEvenOp", "roundeven", "Rounds to nearest, ties to even.",
+Exp2Op = _define(MathUnary, "Exp2Op", "exp2", "2 to the power of x.")
+ExpM1Op = _define(MathUnary, "ExpM1Op", "expm1", "exp(x) - 1 without cancellation.")
+LogOp = _define(MathUnary, "LogOp", "log", "The natural logarithm.")
+Log2Op = _define(MathUnary, "Log2Op", "log2", "The logarithm to base 2.")
+Log10Op = _define(MathUnary, "Log10Op", "log10", "The logarithm to base 10.")
+Log1pOp = _define(MathUnary, "Log1pOp", "log1p", "log(1 + x) without cancellation.")
+SqrtOp = _define(MathUnary, "SqrtOp", "sqrt", "The square root, correctly rounded.", traits=_ROOT)
+RsqrtOp = _define(MathUnary, "RsqrtOp", "rsqrt", "1 / sqrt(x).", traits=_ROOT)
+SinOp = _define(MathUnary, "SinOp", "sin", "The sine of radians.")
+CosOp = _define(MathUnary, "CosOp", "cos", "The cosine of radians.")
+TanOp = _define(MathUnary, "TanOp", "tan", "The tangent of radians.")
+AsinOp = _define(MathUnary, "AsinOp", "asin", "The inverse sine.")
+AcosOp = _define(MathUnary, "AcosOp", "acos", "The inverse cosine.")
+AtanOp = _define(MathUnary, "AtanOp", "atan", "The inverse tangent.")
+SinhOp = _define(MathUnary, "SinhOp", "sinh", "The hyperbolic sine.")
+CoshOp = _define(MathUnary, "CoshOp", "cosh", "The hyperbolic cosine.")
+TanhOp = _define(MathUnary, "TanhOp", "tanh", "The hyperbolic tangent.")
+AsinhOp = _define(MathUnary, "AsinhOp", "asinh", "The inverse hyperbolic sine.")
+AcoshOp = _define(MathUnary, "AcoshOp", "acosh", "The inverse hyperbolic cosine.")
+AtanhOp = _define(MathUnary, "AtanhOp", "atanh", "The inverse hyperbolic tangent.")
+ErfOp = _define(MathUnary, "ErfOp", "erf", "The error function.")
+ErfcOp = _define(MathUnary, "ErfcOp", "erfc", "1 - erf(x) without cancellation.")
+ErfInvOp = _define(MathUnary, "ErfInvOp", "erfinv", "The inverse of erf.")
+SigmoidOp = _define(MathUnary, "SigmoidOp", "sigmoid", "1 / (1 + exp(-x)).")
+FloorOp = _define(MathUnary, "FloorOp", "floor", "Rounds down.", traits=_STEP)
+CeilOp = _define(MathUnary, "CeilOp", "ceil", "Rounds up.", traits=_STEP)
+TruncOp = _define(MathUnary, "TruncOp", "trunc", "Rounds to zero.", traits=_STEP)
+RoundEvenOp = _define(MathUnary, "RoundEvenOp", "roundeven", "Rounds to nearest, ties to even.",
                        traits=_STEP)  # fmt: skip
-AbsFOp = _define(_MathUnary, "AbsFOp", "absf", "Clears the sign bit.", traits=_PLAIN)
-LGammaOp = _define(_MathUnary, "LGammaOp", "lgamma", "The logarithm of |gamma(x)|.")
-DigammaOp = _define(_MathUnary, "DigammaOp", "digamma", "The derivative of lgamma.")
-Atan2Op = _define(_MathBinary, "Atan2Op", "atan2", "The angle of the point (y, x), C's atan2.")
-PowFOp = _define(_MathBinary, "PowFOp", "powf", "x to the power of y, C's pow.")
-CopySignOp = _define(_MathBinary, "CopySignOp", "copysign", "x with the sign of y.", traits=_PLAIN)
+AbsFOp = _define(MathUnary, "AbsFOp", "absf", "Clears the sign bit.", traits=_PLAIN)
+LGammaOp = _define(MathUnary, "LGammaOp", "lgamma", "The logarithm of |gamma(x)|.")
+DigammaOp = _define(MathUnary, "DigammaOp", "digamma", "The derivative of lgamma.")
+Atan2Op = _define(MathBinary, "Atan2Op", "atan2", "The angle of the point (y, x), C's atan2.")
+PowFOp = _define(MathBinary, "PowFOp", "powf", "x to the power of y, C's pow.")
+CopySignOp = _define(MathBinary, "CopySignOp", "copysign", "x with the sign of y.", traits=_PLAIN)
 NextAfterOp = _define(
-    _MathBinary, "NextAfterOp", "nextafter", "The float after x towards y.",
-    traits=_MathBinary.traits | {Jumps},
+    MathBinary, "NextAfterOp", "nextafter", "The float after x towards y.",
+    traits=MathBinary.traits | {Jumps},
 )  # fmt: skip
-IsNaNOp = _define(_Test, "IsNaNOp", "isnan", "Whether x is NaN.")
-IsInfOp = _define(_Test, "IsInfOp", "isinf", "Whether x is an infinity.")
+IsNaNOp = _define(MathTest, "IsNaNOp", "isnan", "Whether x is NaN.")
+IsInfOp = _define(MathTest, "IsInfOp", "isinf", "Whether x is an infinity.")
 
 
 class AbsIOp(Op):

@@ -83,12 +83,12 @@ class ChooseOp(Op):
     chosen = result(of(TensorType))
 
     def verify_op(self) -> None:
-        for value in self._operands:
+        for value in self.operands:
             if value.type is not self.chosen.type:
                 self.fail(f"chooses {self.chosen.type} among others, as {value.type}")
             if when_of(value.defining_op) is None:
                 self.fail(f"{value.described} is made for all sizes: what makes it has no 'when'")
-        reason = gap_in([r for v in self._operands if (r := when_of(v.defining_op))])
+        reason = gap_in([r for v in self.operands if (r := when_of(v.defining_op))])
         if reason:
             self.fail(reason)
 

@@ -156,8 +156,8 @@ class Dialect:
         op = cls
 
         def term(*operands: Expression | Number, **attributes: Any) -> Term:
-            if op._plain_operands is not None and len(operands) != op._plain_operands:
-                count = op._plain_operands
+            if op.plain_operands is not None and len(operands) != op.plain_operands:
+                count = op.plain_operands
                 raise UserError(f"{op.name} takes {count} operands, not {len(operands)}")
             unknown = attributes.keys() - op.attribute_fields
             if unknown:
@@ -172,7 +172,7 @@ class Dialect:
 
 def _takes_terms(cls: type[Op]) -> bool:
     """Whether terms give all operands: a fixed number, or one group of any number."""
-    return cls._plain_operands is not None or len(cls.operand_fields) == 1
+    return cls.plain_operands is not None or len(cls.operand_fields) == 1
 
 
 def expression(written: Any) -> Expression:

@@ -166,7 +166,7 @@ class Rule(Pattern):
             for o, value in zip(expression.operands, operands)
         ]
         attributes = attributes_of(expression, bindings)
-        group = [values] if expression.cls._plain_operands is None else values
+        group = [values] if expression.cls.plain_operands is None else values
         value: Value = builder.value(expression.cls, *group, result_types=type_, **attributes)
         return value
 

@@ -50,7 +50,7 @@ class Syntax:
     def write(self, printer: Printer, op: Operation) -> tuple[str, str] | None:
         """What stands before and after the names of the operands; None where the default form
         has to say more (types that don't follow, attributes that are no word)."""
-        if len(op._operands) != type(op)._plain_operands or len(op.results) != 1:  # type: ignore[attr-defined]
+        if len(op._operands) != type(op).plain_operands or len(op.results) != 1:  # type: ignore[attr-defined]
             return None  # invalid, and printed all the same
         before = op.name + (" " if op._operands else "")
         hidden = []

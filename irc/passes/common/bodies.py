@@ -283,7 +283,7 @@ class Transplant:
             dims, positions = self.expressions((op.expression,), op.positions)
             new = self.into.index(dims[0], positions)
         else:
-            operands = [self.values.get(o, o) for o in op._operands]
+            operands = [self.values.get(o, o) for o in op.operands]
             new = self.into.add(type(op), operands, op.results[0].type, op.attributes)
         self.values[op.results[0]] = new
 
@@ -339,7 +339,7 @@ def ops_needed(block: Block, value: Value) -> list[Operation]:
         if op in needed:
             continue
         needed.add(op)
-        for operand in op._operands:
+        for operand in op.operands:
             source = operand.defining_op
             if source is not None and source.parent is block:
                 stack.append(source)
@@ -371,10 +371,10 @@ def clean_block(block: Block, fold: Fold | None = None) -> int:
             op.erase()
             removed += 1
             continue
-        operands = op._operands
+        operands = op.operands
         if Commutative in op.traits and len(operands) == 2 and id(operands[0]) > id(operands[1]):
-            operands = [operands[1], operands[0]]
-        key = (type(op), tuple(operands), result.type, frozenset(op.attributes.items()))
+            operands = (operands[1], operands[0])
+        key = (type(op), operands, result.type, frozenset(op.attributes.items()))
         first = first_of.get(key)
         if first is None:
             first_of[key] = op
@@ -383,7 +383,7 @@ def clean_block(block: Block, fold: Fold | None = None) -> int:
         op.erase()
         removed += 1
     for op in block.reversed_ops:
-        if op.results and all(r._users is None for r in op.results):
+        if op.results and not any(r.has_uses for r in op.results):
             op.erase()
             removed += 1
     return removed
@@ -393,7 +393,7 @@ def _fold(op: Operation, block: Block) -> Value | None:
     if not isinstance(op, Op) or type(op).fold is Op.fold:
         return None
     constants = []
-    for operand in op._operands:
+    for operand in op.operands:
         maker = operand.defining_op
         constant = maker is not None and ConstantLike in maker.traits
         constants.append(maker.attributes.get("value") if constant else None)  # type: ignore[union-attr]

@@ -83,7 +83,7 @@ def operation_key(op: Operation, commutes: bool) -> Any:
     """A hashable key: equal keys mean equal results. Regions count with their structure, values
     defined inside by their position. commutes: whether two operands may be exchanged."""
     if not op.regions:
-        operands, attributes, results = op._operands, op.attributes, op.results
+        operands, attributes, results = op.operands, op.attributes, op.results
         outcome = results[0].type if len(results) == 1 else op.result_types
         named: Any = None
         if attributes:
@@ -102,7 +102,7 @@ def _name(entry: tuple[str, Any]) -> str:
 
 
 def _structure(op: Operation, numbers: dict[Value, int]) -> Any:
-    operands = tuple(numbers.get(o, o) for o in op._operands)
+    operands = tuple(numbers.get(o, o) for o in op.operands)
     bodies = []
     for region in op.regions:
         for block in region.blocks:

@@ -38,7 +38,7 @@ def sweep(op: Operation, fuel: Fuel | None) -> int:
                 if inner.regions:
                     removed += sweep(inner, fuel)
                 results = inner.results
-                if results and results[0]._users is None and is_trivially_dead(inner):
+                if results and not results[0].has_uses and is_trivially_dead(inner):
                     if fuel is None or fuel.spend("dce", inner):
                         inner.erase()
                         removed += 1

@@ -157,7 +157,7 @@ def _is_read_as_view(value: Value) -> bool:
     if not all(isinstance(user, graph.DotGeneral) for user in value.users):
         return False
     while isinstance(value.defining_op, (graph.Reshape, *VIEWS)):
-        value = value.defining_op._operands[0]
+        value = value.defining_op.operands[0]
     return isinstance(value.defining_op, graph.Constant)
 
 

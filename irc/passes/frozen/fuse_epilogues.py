@@ -170,7 +170,7 @@ def match_addition(op: Operation) -> Epilogue | None:
     """
     if not isinstance(op, graph.Add):
         return None
-    lhs, rhs = op._operands
+    lhs, rhs = op.operands
     for mine, other in ((lhs, rhs), (rhs, lhs)):
         if mine is other or len(list(mine.users)) != 1:
             continue

@@ -26,7 +26,7 @@ def operands_of(call: graph.CallAten) -> tuple[dict[str, Value | None], Mapping[
     its arguments."""
     arguments = call.arguments.as_dict()
     values = {
-        name: call._operands[attr.index]
+        name: call.operands[attr.index]
         for name, attr in arguments.items()
         if isinstance(attr, aten.OperandAttr)
     }

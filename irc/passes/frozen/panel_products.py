@@ -118,7 +118,7 @@ def _is_panels(value: Value) -> bool:
     """Whether a value is read through panels: it is a view of a constant of other sizes."""
     source = value
     while isinstance(source.defining_op, graph.Permute | graph.Reshape | graph.Slice):
-        source = source.defining_op._operands[0]
+        source = source.defining_op.operands[0]
     sizes = [sorted(n for n in tensor_type(v).shape if n != 1) for v in (source, value)]  # type: ignore[type-var]
     return isinstance(source.defining_op, graph.Constant) and sizes[0] != sizes[1]
 

@@ -19,7 +19,7 @@ def accumulate(add: Any, rw: Any) -> Any:
     scattered, into = operands_of(add)
     if scattered is None:
         return rw.no_match("no operand is sums scattered into zeros, for it alone")
-    operands = [into, *scattered._operands[1:]]
+    operands = [into, *scattered.operands[1:]]
     attributes, location = scattered.attributes, scattered.location
     rw.replace(add, type(scattered)(operands, [add.value.type], attributes, (), location))
     return True

@@ -31,7 +31,7 @@ def flatten(op: graph.Concat, rw: Any) -> Any:
 def pieces_of(op: graph.Concat, passed: set[Operation]) -> Iterator[Stretch]:
     """The stretches that a concatenation is put together of, in order. `passed` grows by the
     concatenations that it needs no longer."""
-    pending = [(source, 0, _size(source, op.dim)) for source in reversed(op._operands)]
+    pending = [(source, 0, _size(source, op.dim)) for source in reversed(op.operands)]
     while pending:
         value, begin, end = pending.pop()
         inner, first = _inner(value, op.dim)
@@ -56,7 +56,7 @@ def _inner(value: Value, dim: int) -> tuple[graph.Concat | None, int]:
         first, maker = maker.start, maker.source.defining_op
     if not isinstance(maker, graph.Concat) or maker.dim != dim or "view" in maker.attributes:
         return None, 0
-    known = all(_size(source, dim) is not None for source in maker._operands)
+    known = all(_size(source, dim) is not None for source in maker.operands)
     return (maker, first) if known else (None, 0)
 
 
@@ -77,7 +77,7 @@ def _is_alone(inner: graph.Concat, passed: set[Operation]) -> bool:
 def _within(inner: graph.Concat, begin: int, end: int) -> Iterator[Stretch]:
     """What lies from `begin` to `end` in a concatenation."""
     place = 0
-    for source in inner._operands:
+    for source in inner.operands:
         size = _size(source, inner.dim)
         first, last = max(begin - place, 0), min(end - place, size)
         if first < last:

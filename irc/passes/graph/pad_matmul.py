@@ -55,7 +55,7 @@ def pad_product(call: graph.CallAten, product: MatrixProduct, rw: Rewriter) -> N
     m, k, n = product.padding
     left, right = factors(call)
     builder = rw.builder
-    operands = list(call._operands)
+    operands = list(call.operands)
     operands[left] = padded(rw, operands[left], (m, k))
     operands[right] = padded(rw, operands[right], (k, n))
     added = factors_of(product.callee).added

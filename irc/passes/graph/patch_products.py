@@ -114,7 +114,7 @@ def multiply_patches(call: Any, rw: Any) -> Any:
     patches = patches_of(call)
     if isinstance(patches, str):
         return rw.no_match(patches)
-    if any(r._users and not isinstance(r.type, TensorType) for r in call.results):
+    if any(r.has_uses and not isinstance(r.type, TensorType) for r in call.results):
         return rw.no_match("somebody reads what it doesn't give")
     why = objection(call, patches, rw.state)
     if why is not None:

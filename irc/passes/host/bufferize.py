@@ -82,8 +82,8 @@ def drop_variants(module: Operation, kernels: dict[str, kernel.KernelFuncOp]) ->
 def checked_makers(block: Block) -> set[Operation]:
     """The operations of whose results an assertion may still fail: what they make is no
     argument's new content before it is known to be right."""
-    items = [op._operands[0].defining_op for op in block.ops if isinstance(op, sym.AssertValueOp)]
-    makers = [op._operands[0].defining_op for op in items if isinstance(op, graph.Item)]
+    items = [op.operands[0].defining_op for op in block.ops if isinstance(op, sym.AssertValueOp)]
+    makers = [op.operands[0].defining_op for op in items if isinstance(op, graph.Item)]
     return {op for op in makers if op is not None}
 
 
@@ -111,7 +111,7 @@ class Bufferizer:
         self.places = {**self.joined.places, **chosen}
         self.ours: set[Value] = {*self.joined.arrays, *chosen.values()}
         self.returned: set[Value] = set()
-        for value in function.return_op._operands:
+        for value in function.return_op.operands:
             self.returned |= self.aliases.of(value)
 
     def run(self) -> None:
@@ -327,7 +327,7 @@ class Bufferizer:
         self, op: host.LaunchOp | graph.CallAten, result: Value, argument: Value
     ) -> bool:
         if isinstance(op, graph.CallAten):
-            return sum(argument in self.aliases.of(v) for v in op._operands if is_tensor(v)) == 1
+            return sum(argument in self.aliases.of(v) for v in op.operands if is_tensor(v)) == 1
         launch = self._reads_of(op)
         reads = launch.readers.get(argument, [])
         if not reads:
@@ -350,7 +350,7 @@ class Bufferizer:
                 value = self._copied(builder, value, dense(value.type))
                 self.context.remark("is copied first: another update may overwrite it", update)
             values.append(value)
-        for position, value in enumerate(terminator._operands):
+        for position, value in enumerate(terminator.operands):
             info = self._info(position)
             if is_tensor(value) and self.aliases.of(value) & changed and info is None:
                 terminator.set_operand(position, self._copied(builder, value, apart(value.type)))
@@ -404,20 +404,20 @@ class Bufferizer:
         for op in self.block.ops:
             aliases.add(op)
             returned = isinstance(op, func.ReturnOp)
-            for value in op._operands if returned else self._kept_operands(op):
+            for value in op.operands if returned else self._kept_operands(op):
                 escaping |= aliases.of(value)
         for op in self.block.ops:
             if isinstance(op, host.AllocOp) and op.results[0] in escaping:
                 op.attributes["escapes"] = A.UNIT
 
     def _kept_operands(self, op: Operation) -> list[Value]:
-        return [op._operands[number] for number in self.memory.keepers.operands(op)]
+        return [op.operands[number] for number in self.memory.keepers.operands(op)]
 
     def _replace_function(self) -> None:
         function = self.function
         function.refresh_type()  # a copy may be row-major where its source's elements share places
         terminator = function.return_op
-        ending = host.HostReturnOp(terminator._operands, (), {}, (), terminator.location)
+        ending = host.HostReturnOp(terminator.operands, (), {}, (), terminator.location)
         Builder.before(terminator).insert(ending)
         terminator.erase()
         names = ("sym_name", "function_type", "arg_info", "result_info", "aliases")

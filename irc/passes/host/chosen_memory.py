@@ -21,16 +21,16 @@ def choose_in_memory(function: func.FuncOp) -> dict[Value, Value]:
     if not choices:
         return {}
     order = {op: number for number, op in enumerate(function.block.ops)}
-    times = Counter(value for op in choices for value in op._operands)
+    times = Counter(value for op in choices for value in op.operands)
     places: dict[Value, Value] = {}
     for op in choices:
         chosen = op.chosen
-        makers = [value.defining_op for value in op._operands]
+        makers = [value.defining_op for value in op.operands]
         first = min((maker for maker in makers if maker is not None), key=order.__getitem__)
         memory: Value = Builder.before(first).value(host.AllocOp, result_types=chosen.type)
         memory.name_hint = chosen.name_hint
         behind = Builder.before(op)
-        for value, maker in zip(op._operands, makers, strict=True):
+        for value, maker in zip(op.operands, makers, strict=True):
             if times[value] == 1 and _makes_anywhere(maker):
                 places[value] = memory
                 continue

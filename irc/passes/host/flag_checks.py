@@ -118,7 +118,7 @@ def check_of(item: host.ItemOp) -> AssertedTruths | str | None:
     if len(users) != 1 or not isinstance(users[0], host.LaunchOp):
         return "something else reads or writes it"
     (launch,) = users
-    places = [k for k, value in enumerate(launch._operands) if value is memory.memory]
+    places = [k for k, value in enumerate(launch.operands) if value is memory.memory]
     if len(places) != 1 or places[0] < len(launch.inputs):
         return "its kernel reads it"
     return AssertedTruths(memory, launch, places[0], item, assertions[0])

@@ -36,7 +36,7 @@ def join_in_memory(function: func.FuncOp) -> JoinedMemory:
     if not joins:
         return JoinedMemory()
     apart, order, bound = _facts(function)
-    times = Counter(piece for join in joins for piece in join._operands)
+    times = Counter(piece for join in joins for piece in join.operands)
     arrays: list[Value] = []
     places: dict[Value, Value] = {}
     for join in joins:
@@ -44,7 +44,7 @@ def join_in_memory(function: func.FuncOp) -> JoinedMemory:
         known = max((bound.get(name, 0) for name in mentioned_symbols(array.type)), default=-1)
         pieces = {
             piece: order[piece.defining_op]  # type: ignore[index]
-            for piece, begin in zip(join._operands, join.begins(), strict=True)
+            for piece, begin in zip(join.operands, join.begins(), strict=True)
             if times[piece] == 1 and piece not in apart and _is_box(piece, begin, array.type)
         }
         pieces = {piece: number for piece, number in pieces.items() if number > known}
@@ -54,7 +54,7 @@ def join_in_memory(function: func.FuncOp) -> JoinedMemory:
         whole: Value = before.value(host.AllocOp, result_types=array.type)
         whole.name_hint = array.name_hint
         arrays.append(whole)
-        for piece, begin in zip(join._operands, join.begins(), strict=True):
+        for piece, begin in zip(join.operands, join.begins(), strict=True):
             if piece in pieces:
                 view = before.value(host.HostViewOp, whole, offset=begin, result_types=piece.type)
                 places[piece] = view
@@ -81,7 +81,7 @@ def _facts(function: func.FuncOp) -> tuple[set[Value], dict[Operation, int], dic
         if isinstance(op, sym.Binder):
             bound[op.symbol] = number
         if isinstance(op, func.ReturnOp | graph.UpdateInput):
-            for value in op._operands:
+            for value in op.operands:
                 apart |= aliases.of(value)
     return apart, order, bound
 

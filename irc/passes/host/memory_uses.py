@@ -31,7 +31,7 @@ class MemoryUses:
         for op in self.ops:
             self.aliases.add(op)
         for number, op in enumerate(self.ops):
-            for value in op._operands:
+            for value in op.operands:
                 for root in self.aliases.of(value):
                     self.last_use[root] = number
                     if is_tensor(value):
@@ -42,7 +42,7 @@ class MemoryUses:
     def _keep(self, op: Operation) -> None:
         """What a call may keep is in use for ever: an operand that it writes, as it left it."""
         for number in self.keepers.operands(op):
-            value = op._operands[number]
+            value = op.operands[number]
             if isinstance(op, graph.CallAten) and number in (op.written or ()):
                 value = result_of(op, number)
             self.kept |= self.aliases.of(value)
@@ -112,5 +112,5 @@ def place_of(result: Any) -> int:
 def viewed(op: Operation | None) -> Value | None:
     """The value that the result of `op` is a view of, maybe as another dtype; None if of none."""
     if isinstance(op, host.CallAtenOp) and op.callee == VIEW_AS:
-        return op._operands[0]
-    return op._operands[0] if isinstance(op, host.HostViewOp) else None
+        return op.operands[0]
+    return op.operands[0] if isinstance(op, host.HostViewOp) else None

@@ -19,7 +19,7 @@ def separate_results(function: func.FuncOp) -> None:
     arrays: dict[tuple[Value, int], Value] = {}
     seen: set[Value] = set()
     terminator = function.return_op
-    for position, value in enumerate(terminator._operands):
+    for position, value in enumerate(terminator.operands):
         info = entry(function.result_info, position)
         root = value
         while (source := viewed(root.defining_op)) is not None:
@@ -50,6 +50,6 @@ def _same_view(function: func.FuncOp, value: Value, root: Value, array: Value) -
     view = value.defining_op
     if array is root or value is root or view is None:
         return value if array is root else array
-    source = _same_view(function, view._operands[0], root, array)
+    source = _same_view(function, view.operands[0], root, array)
     copy = type(view)([source], view.result_types, dict(view.attributes), (), view.location)
     return Builder.before(function.return_op).insert(copy).results[0]

@@ -55,7 +55,7 @@ def launch(b: Bufferizer, op: host.LaunchOp) -> None:
 @converts(layout.ViewOp)
 def view(b: Bufferizer, op: layout.ViewOp) -> None:
     view_op = Builder.before(op).insert(
-        host.HostViewOp(op._operands, op.result_types, {"offset": op.attributes["offset"]})
+        host.HostViewOp(op.operands, op.result_types, {"offset": op.attributes["offset"]})
     )
     b.replace(op, view_op)
 
@@ -71,7 +71,7 @@ def call(b: Bufferizer, op: graph.CallAten) -> None:
         return
     attributes = {key: op.attributes[key] for key in ("callee", "arguments", WHEN)
                   if key in op.attributes}  # fmt: skip
-    call_op = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
+    call_op = host.CallAtenOp(op.operands, op.result_types, attributes, (), op.location)
     b.replace(op, Builder.before(op).insert(call_op))
     if call_op.callee in GIVES_FRESH_MEMORY:
         # What they give is nobody else's: a kernel that reads it last may write there.
@@ -81,7 +81,7 @@ def call(b: Bufferizer, op: graph.CallAten) -> None:
 def _call_writing(b: Bufferizer, op: graph.CallAten) -> None:
     """A call that writes operands: in place where they die here, else copies of them."""
     builder = Builder.before(op)
-    operands = list(op._operands)
+    operands = list(op.operands)
     results: list[Value] = list(op.results)
     for number in op.written:
         result, value = result_of(op, number), operands[number]
@@ -118,7 +118,7 @@ def _why_kept(b: Bufferizer, op: graph.CallAten, value: Value, result: Value) ->
         return "its memory is not the program's own"
     if value.type is not result.type:
         return "the result has another type"
-    roots = [b.aliases.of(v) for v in op._operands if is_tensor(v)]
+    roots = [b.aliases.of(v) for v in op.operands if is_tensor(v)]
     last = b.last_use.get(value, -1)
     return "" if is_last_reader(op, value, roots, last, b.order[op]) else "it is used later"
 
@@ -135,7 +135,7 @@ def _is_of_gpu_images(op: graph.CallAten) -> bool:
         return False
     operand = arguments["input"]
     assert isinstance(operand, aten.OperandAttr)
-    return all(_is_gpu_image(v.type) for v in (op._operands[operand.index], op.results[0]))
+    return all(_is_gpu_image(v.type) for v in (op.operands[operand.index], op.results[0]))
 
 
 def _number(attribute: A.Attribute) -> int | None:
@@ -158,8 +158,8 @@ def _call_out(b: Bufferizer, op: graph.CallAten, variant: str) -> None:
     """A call that writes its result to memory of ours, in the strides that its type has."""
     (result,) = op.results
     memory = b.place_in_memory(result) or b.allocated(Builder.before(op), result)
-    operands = [*op._operands, memory]
-    arguments = {**op.arguments.as_dict(), "out": aten.OperandAttr(len(op._operands))}
+    operands = [*op.operands, memory]
+    arguments = {**op.arguments.as_dict(), "out": aten.OperandAttr(len(op.operands))}
     attributes = {
         "callee": A.StringAttr(variant),
         "arguments": A.DictAttr(arguments),
@@ -179,7 +179,7 @@ def pack(b: Bufferizer, op: graph.Pack) -> None:
     attributes = {"callee": A.StringAttr(callee), "arguments": A.DictAttr(arguments)}
     if op.transposed:
         attributes["transposed"] = A.UNIT
-    pack_op = host.PackOp(op._operands, op.result_types, attributes, (), op.location)
+    pack_op = host.PackOp(op.operands, op.result_types, attributes, (), op.location)
     b.replace(op, Builder.before(op).insert(pack_op))
 
 
@@ -204,13 +204,13 @@ def _dies_at(b: Bufferizer, op: Any, value: Value | None) -> bool:
     """Whether `op` is the last to use memory of ours that is as its result would be."""
     if value not in b.ours or value.type is not op.value.type:
         return False
-    sharing = [v for v in op._operands if value in b.aliases.of(v)]
+    sharing = [v for v in op.operands if value in b.aliases.of(v)]
     return b.last_use.get(value, -1) <= b.order[op] and len(sharing) == 1
 
 
 @converts(graph.Item)
 def item(b: Bufferizer, op: graph.Item) -> None:
-    item_op = host.ItemOp(op._operands, op.result_types, dict(op.attributes), (), op.location)
+    item_op = host.ItemOp(op.operands, op.result_types, dict(op.attributes), (), op.location)
     b.replace(op, Builder.before(op).insert(item_op))
 
 
@@ -230,5 +230,5 @@ def from_scalar(b: Bufferizer, op: graph.FromScalar) -> None:
         "callee": A.StringAttr("aten.scalar_tensor.default"),
         "arguments": arguments,
     }
-    call = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
+    call = host.CallAtenOp(op.operands, op.result_types, attributes, (), op.location)
     b.replace(op, Builder.before(op).insert(call))

@@ -25,7 +25,7 @@ def operand_of(call: Operation | None, result: Value) -> Value | None:
         return None
     for number in call.written:
         if result_of(call, number) is result:
-            return call._operands[number]
+            return call.operands[number]
     return None
 
 

@@ -270,7 +270,7 @@ def structural_key(op: Operation, inputs: list[Value]) -> Any:
         for result in inner.results:
             numbers[result] = len(numbers)
         parts.append(type(inner))
-        parts.append(tuple([numbers.get(o, -1) for o in inner._operands]))
+        parts.append(tuple([numbers.get(o, -1) for o in inner.operands]))
         parts.append(tuple([r.type for r in inner.results]))
         entries = (item for item in inner.attributes.items() if item[0] != WHEN)
         parts.append(tuple(sorted(entries, key=A.entry_name)))

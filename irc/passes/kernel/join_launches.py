@@ -200,7 +200,7 @@ class _JoinPlanner:
         """Whether one may compute a result in the memory of what another reads."""
         readers: dict[Value, int] = {}
         for launch in launches:
-            for value in {*launch._operands}:
+            for value in {*launch.operands}:
                 readers[value] = readers.get(value, 0) + 1
         for launch in launches:
             assert isinstance(launch, host.LaunchOp)

@@ -212,7 +212,7 @@ def varying_values(member: CpuMember, axis: str) -> set[Value]:
         access = member.reads.get(op)
         if access is not None and axis in free_symbols(access.expression):
             varying.add(op.results[0])
-        elif any(o in varying for o in op._operands):
+        elif any(o in varying for o in op.operands):
             varying.add(op.results[0])
     return varying
 

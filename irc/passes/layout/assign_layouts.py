@@ -108,7 +108,7 @@ def tell_strides(function: func.FuncOp, positions: Iterable[int]) -> None:
     infos = function.result_info
     if infos is None or not positions:
         return
-    told, values = list(infos), function.return_op._operands
+    told, values = list(infos), function.return_op.operands
     for position in positions:
         info, type_ = told[position], values[position].type
         assert isinstance(info, A.DictAttr) and isinstance(type_, TensorType)
@@ -122,13 +122,13 @@ def demanded_strides(
     """The strides wanted of values that are computed here: first by the caller (but for the results
     `free`), then by ATen calls; through views back to what they are views of."""
     demanded: dict[Value, Strides] = {}
-    for position, value in enumerate(function.return_op._operands):
+    for position, value in enumerate(function.return_op.operands):
         strides = strides_entry(function.result_info, position)
         if strides is not None and position not in free:
             _demand(demanded, value, strides)
     for op in function.block.ops:
         for number, strides in wanted_operands(op):
-            _demand(demanded, op._operands[number], strides)
+            _demand(demanded, op.operands[number], strides)
         if isinstance(op, graph.Pack) and op.format == "convolution":
             _demand(demanded, op.weight, channels_last_strides(op.weight.type.shape))
     return demanded
@@ -143,7 +143,7 @@ def _demand(demanded: dict[Value, Strides], value: Value, strides: Strides) -> N
         back = source_strides(maker, strides)
         if back is None:
             return
-        strides, value = back, maker._operands[0]
+        strides, value = back, maker.operands[0]
         maker = value.defining_op
 
 
@@ -189,21 +189,21 @@ def wanted_operands(call: Operation) -> Iterator[tuple[int, Strides]]:
     if isinstance(call, (graph.PackedLinear, *CONVOLUTIONS)):
         yield from _packed_operands(call)
     if isinstance(call, flow.FlowOp):
-        for number in flow.tensors_of(call._operands):
-            yield number, contiguous_strides(call._operands[number].type.shape)  # type: ignore[attr-defined]
+        for number in flow.tensors_of(call.operands):
+            yield number, contiguous_strides(call.operands[number].type.shape)  # type: ignore[attr-defined]
     if not isinstance(call, graph.CallAten):
         return
     recorded = call.attributes.get("operand_strides")
     if not isinstance(recorded, A.ArrayAttr) or call.callee in ANY_STRIDES:
         return
-    tensors = [n for n, v in enumerate(call._operands) if isinstance(v.type, TensorType)]
+    tensors = [n for n, v in enumerate(call.operands) if isinstance(v.type, TensorType)]
     for number, dims in zip(tensors, recorded, strict=False):
         if isinstance(dims, A.DimsAttr):
             yield number, tuple(dims)  # type: ignore[arg-type]
 
 
 def _packed_operands(op: Any) -> Iterator[tuple[int, Strides]]:
-    for number, value in enumerate(op._operands):
+    for number, value in enumerate(op.operands):
         type_ = value.type
         if value is op.weight:
             if isinstance(type_, TensorType):
@@ -274,7 +274,7 @@ def natural_strides(op: Operation) -> Iterator[Strides]:
         if not isinstance(type_, TensorType):
             continue
         if isinstance(op, ORDERED):
-            operands = [v.type for v in op._operands if isinstance(v.type, TensorType)]
+            operands = [v.type for v in op.operands if isinstance(v.type, TensorType)]
             if isinstance(op, graph.Scatter | graph.Put):
                 operands = operands[:1]
             same = [t.strides for t in operands if t.rank == type_.rank and t.strides is not None]
@@ -290,7 +290,7 @@ def natural_strides(op: Operation) -> Iterator[Strides]:
 
 
 def _reduced(op: Operation, type_: TensorType) -> Strides:
-    source = op._operands[0].type
+    source = op.operands[0].type
     assert isinstance(source, TensorType) and source.strides is not None
     if type_.rank == source.rank:
         return dense_like(type_.shape, [source.strides])
@@ -300,7 +300,7 @@ def _reduced(op: Operation, type_: TensorType) -> Strides:
 
 
 def _refined(op: sym.RefineOp, type_: TensorType) -> Strides:
-    source = op._operands[0].type
+    source = op.operands[0].type
     assert isinstance(source, TensorType) and source.strides is not None
     known = op.attributes.get("strides")
     if isinstance(known, A.DimsAttr):

@@ -87,7 +87,7 @@ class Want:
     @property
     def value(self) -> Value:
         """What the user reads."""
-        return self.user._operands[self.number]
+        return self.user.operands[self.number]
 
 
 def withdraw_copies(function: func.FuncOp, free: frozenset[int]) -> list[Want]:
@@ -127,7 +127,7 @@ def demands(op: Operation) -> Iterator[tuple[int, Value, Strides]]:
                 yield number, value, value.type.strides
         return
     for number, strides in wanted_operands(op):
-        value = op._operands[number]
+        value = op.operands[number]
         if repeats(tensor_type(value), strides):
             yield number, value, strides
 
@@ -190,7 +190,7 @@ def choose(function: func.FuncOp, wants: list[Want], context: PassContext) -> li
     import networkx
 
     # Results that eager mode gives twice share their memory: they stay as they are.
-    returned = Counter(function.return_op._operands)
+    returned = Counter(function.return_op.operands)
     flexible: Flexible = {
         r: None for op in function.block.ops for r in op.results
         if returned[r] <= 1 and is_flexible(r)

@@ -72,7 +72,7 @@ class InsertLayoutCopies(Pass):
             # What eager returns twice is one array, be it a copy of what another result has.
             value = returned.get((value, group), value)
             new = self._part(op, position, value, apart) or self._result(op, position, value, seen)
-            if new is not terminator._operands[position]:
+            if new is not terminator.operands[position]:
                 terminator.set_operand(position, new)
                 context.count("copies", int(isinstance(new.defining_op, layout.CopyOp)))
             returned.setdefault((value, group), new)
@@ -91,7 +91,7 @@ class InsertLayoutCopies(Pass):
         if position not in apart:
             return None
         number, place = apart[position]
-        whole, type_ = function.return_op._operands[number], value.type
+        whole, type_ = function.return_op.operands[number], value.type
         strides = strides_entry(function.result_info, position)
         assert isinstance(type_, TensorType) and type_.strides is not None and strides is not None
         (root, begin), (own, at) = place_in_memory(whole), place_in_memory(value)
@@ -156,7 +156,7 @@ def copy_operands(call: Operation) -> int:
     torch asks for a last stride of 1, and that the others are whole elements."""
     count = 0
     for number, strides in wanted_operands(call):
-        value = call._operands[number]
+        value = call.operands[number]
         type_ = value.type
         assert isinstance(type_, TensorType) and type_.strides is not None
         if same_layout(type_.shape, strides, type_.strides):
@@ -183,7 +183,7 @@ def copy_between(function: func.FuncOp, call: Operation) -> int:
     if not regroups(call):
         return 0
     assert isinstance(call, graph.CallAten)
-    value = call._operands[0]
+    value = call.operands[0]
     type_, (root, place) = tensor_type(value), place_in_memory(value)
     of_caller = isinstance(root, BlockArgument)
     if isinstance(root, BlockArgument):

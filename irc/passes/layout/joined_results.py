@@ -38,7 +38,7 @@ def join_results(function: func.FuncOp) -> list[list[int]]:
             k: piece for k, piece in known.items()
             if not piece.is_saved and (k not in apart or _is_between(function, piece, *apart[k]))
         }  # fmt: skip
-        roots = {place_in_memory(returned._operands[k])[0] for k in whole}
+        roots = {place_in_memory(returned.operands[k])[0] for k in whole}
         if len(whole) > 1 and (
             not _is_one_array(function, whole) or any(_is_taken(r, claimed) for r in roots)
         ) and (storage := _storage(list(whole.values()))) is not None:
@@ -57,7 +57,7 @@ def _is_taken(root: Value, claimed: set[Value]) -> bool:
 def _is_between(function: func.FuncOp, piece: Piece, number: int, place: Dim) -> bool:
     """Whether a piece that begins `place` bytes after the beginning of result `number` can't be a
     view of that one's memory as it is: it would begin between elements."""
-    root, begin = place_in_memory(function.return_op._operands[number])
+    root, begin = place_in_memory(function.return_op.operands[number])
     return not _is_taken(root, set()) and mod(begin + place, piece.width) != 0
 
 
@@ -65,7 +65,7 @@ def _is_one_array(function: func.FuncOp, pieces: Mapping[int, Piece]) -> bool:
     """Whether results lie in one array as far apart, and with the strides, as in eager mode."""
     begins = set()
     for position, piece in pieces.items():
-        value = function.return_op._operands[position]
+        value = function.return_op.operands[position]
         type_ = value.type
         assert isinstance(type_, TensorType) and type_.strides is not None
         root, place = place_in_memory(value)
@@ -106,7 +106,7 @@ def _join(
 ) -> None:
     """Make a storage of results, and the results views of it."""
     builder = Builder.before(function.return_op)
-    values = {k: function.return_op._operands[k] for k in pieces}
+    values = {k: function.return_op.operands[k] for k in pieces}
     begin, units = memory
     width = element_bytes(units.element)
     storage = _full(builder, units, 0)

@@ -18,9 +18,9 @@ def viewed(op: Operation | None) -> Value | None:
     if op is None:
         return None
     if "view" in op.attributes or isinstance(op, layout.ViewOp | sym.RefineOp):
-        return op._operands[0]
+        return op.operands[0]
     as_other = isinstance(op, graph.CallAten) and op.callee == VIEW_AS
-    return op._operands[0] if as_other else None
+    return op.operands[0] if as_other else None
 
 
 def storage_root(value: Value) -> Value:

@@ -143,7 +143,7 @@ class _StridePadding:
     def tell_saved(self) -> None:
         """Say in `result_info` and the function's type what strides saved results have now."""
         function = self.function
-        values = function.return_op._operands
+        values = function.return_op.operands
         padded = [number for number, value in enumerate(values) if value in self.padded]
         if function.result_info is None or not padded:
             return
@@ -211,7 +211,7 @@ def _unbacked_symbols(function: func.FuncOp) -> set[str]:
         op.symbol
         for op in function.block.ops
         if isinstance(op, sym.Binder)
-        and not isinstance(op._operands[0], BlockArgument)
+        and not isinstance(op.operands[0], BlockArgument)
     }
 
 
@@ -246,7 +246,7 @@ def dislikes(function: func.FuncOp) -> dict[Value, str]:
             continue
         if who is None:
             continue
-        for operand in op._operands:
+        for operand in op.operands:
             if isinstance(operand.type, TensorType):
                 if exact or not isinstance(operand.defining_op, REDUCTIONS):
                     reasons.setdefault(operand, who)
@@ -260,7 +260,7 @@ def seen_by_caller(function: func.FuncOp) -> dict[Value, str]:
     for op in function.block.ops:
         if isinstance(op, graph.UpdateInput):
             seen[op.value] = f"argument {op.argument}"
-    for position, value in enumerate(function.return_op._operands):
+    for position, value in enumerate(function.return_op.operands):
         info, maker = entry(function.result_info, position), value.defining_op
         saved = info is not None and may_be_padded(info)
         if not saved or maker is None or not _makes_arrays(maker):

@@ -95,7 +95,7 @@ def ask(call: Operation, weights: bool = False) -> int:
     if orders_of(image_of(call)) is None:
         return 0
     asked = list(recorded)
-    for number, value in enumerate(call._operands):
+    for number, value in enumerate(call.operands):
         fixed = number == weight_number(call) and not isinstance(
             value.defining_op, graph.Constant
         )

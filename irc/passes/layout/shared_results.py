@@ -108,7 +108,7 @@ def groups(function: func.FuncOp) -> list[dict[int, Piece]]:
     each storage. Results without elements, and those whose places are not known, are left out."""
     by_memory: dict[int, dict[int, Piece]] = {}
     info = function.result_info
-    for position, value in enumerate(function.return_op._operands):
+    for position, value in enumerate(function.return_op.operands):
         entry = info[position] if info is not None and position < len(info) else None
         if isinstance(entry, A.DictAttr) and entry.get("alias_of") is None:
             piece = _piece(value.type, entry)

@@ -22,7 +22,7 @@ def split_bias(call: Any, rw: Any) -> Any:
     if call.callee != CONVOLUTION:
         return rw.no_match("it is no convolution")
     arguments = dict(call.arguments.as_dict())
-    last = len(call._operands) - 1
+    last = len(call.operands) - 1
     if last < 2 or arguments["bias"] != aten.OperandAttr(last):
         return rw.no_match("it has no bias")
     result = call.results[0].type
@@ -30,7 +30,7 @@ def split_bias(call: Any, rw: Any) -> Any:
         return rw.no_match("its elements are no floats")
     if _adds_inside(call):
         return rw.decline("the bias was not split off: the library's kernel adds it")
-    *operands, bias = call._operands
+    *operands, bias = call.operands
     entries = dict(call.attributes)
     entries["arguments"] = A.DictAttr({**arguments, "bias": aten.NoneAttr()})
     if isinstance(strides := entries.get("operand_strides"), A.ArrayAttr):
@@ -45,7 +45,7 @@ def split_bias(call: Any, rw: Any) -> Any:
 def _adds_inside(call: graph.CallAten) -> bool:
     """Whether torch has a kernel of its own for a convolution, which adds the bias as well: one of
     single channels, unless cuDNN takes it for its layout."""
-    weight: Any = call._operands[1].type
+    weight: Any = call.operands[1].type
     return weight.shape[1] == 1 and weight.shape[0] != 1 and not has_last(call)
 
 

@@ -150,7 +150,7 @@ def drop_repeated(block: Block) -> int:
             continue
         op.erase()
         dropped += 1
-        if item.results[0]._users is None:
+        if not item.results[0].has_uses:
             item.erase()
     return dropped
 
@@ -197,7 +197,7 @@ def first_user(check: loop.ComputeOp, assertions: dict[Operation, Operation]) ->
             continue
         if isinstance(op, Kernel) and not sources.isdisjoint(reads_by_source(op)):
             return op
-        uses = any(value in sources for value in op._operands if value.defining_op is check)
+        uses = any(value in sources for value in op.operands if value.defining_op is check)
         if uses or is_barrier(op) or has_effect(op):
             return f"'{op.name}' must come after its assertion"
         if relies_on_checks(op):

@@ -25,7 +25,7 @@ def demands(block: Block) -> dict[Value, Conditions]:
         conditions_of[value] = conditions if known is None else known & conditions
 
     for op in block.reversed_ops:
-        operands = op._operands
+        operands = op.operands
         # A vector division by a zero lane kills the process, whether the lane is used or not.
         if isinstance(op, loop.ReadOp | loop.IndexOp | loop.YieldOp) or Traps in op.traits:
             for value in operands:
@@ -54,7 +54,7 @@ def drop_selects(block: Block) -> int:
         return 0
     demanded, dropped = demands(block), 0
     for op in selects:
-        condition, yes, _ = op._operands
+        condition, yes, _ = op.operands
         if condition in demanded.get(op.results[0], _ALWAYS):
             op.results[0].replace_all_uses_with(yes)
             op.erase()

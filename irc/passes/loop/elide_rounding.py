@@ -62,7 +62,7 @@ class ElideRounding(Pass):
         stay = frozenset(
             n.attributes["rounding"]
             for n in numbered
-            if _stays(n.results[0], n._operands[0].type)
+            if _stays(n.results[0], n.operands[0].type)
         )
         elided = sum(_widen_locals(group.block, stay, context) for group in groups)
         elided += sum(_elide(compute.block, target, stay, context) for compute in computes)
@@ -112,7 +112,7 @@ def _drops_digits(op: Operation, stay: Set[Attribute]) -> bool:
 
 def _asks_whether_equal(op: Operation) -> bool:
     """Whether an operation compares two values for equality (one with itself: is it NaN?)."""
-    if not isinstance(op, arith.CmpFOp) or op._operands[0] is op._operands[1]:
+    if not isinstance(op, arith.CmpFOp) or op.operands[0] is op.operands[1]:
         return False
     return cast(StringAttr, op.attributes["predicate"]).value in ("oeq", "ueq", "one", "une")
 
@@ -126,12 +126,12 @@ def _elide(block: Block, target: Target, stay: Set[Attribute], context: PassCont
     for op in block.ops:
         if op in factors:
             continue
-        if isinstance(op, arith.ExtFOp) and _is_rounded(op._operands[0], op.results[0].type, stay):
+        if isinstance(op, arith.ExtFOp) and _is_rounded(op.operands[0], op.results[0].type, stay):
             widened = op.results[0]
             exact = [_asks_whether_equal(user) for user in widened.users]
             if exact and all(exact) or not context.spend("elide-rounding", op):
                 continue
-            wide = _unrounded(op._operands[0], op, stay)
+            wide = _unrounded(op.operands[0], op, stay)
             if any(exact):
                 widened.replace_uses_if(wide, lambda user: not _asks_whether_equal(user))
             else:
@@ -158,8 +158,8 @@ def _is_rounded(value: Value, wide: Type, stay: Set[Attribute], depth: int = _MA
     if maker is None or depth == 0:
         return False
     if isinstance(maker, arith.SelectOp):
-        return any(_is_rounded(o, wide, stay, depth - 1) for o in maker._operands[1:])
-    return _drops_digits(maker, stay) and maker._operands[0].type is wide
+        return any(_is_rounded(o, wide, stay, depth - 1) for o in maker.operands[1:])
+    return _drops_digits(maker, stay) and maker.operands[0].type is wide
 
 
 def _unrounded(
@@ -170,9 +170,9 @@ def _unrounded(
     maker = value.defining_op
     if maker is not None and _is_rounded(value, wide, stay, depth):
         if isinstance(maker, arith.TruncFOp):
-            return maker._operands[0]
-        chosen = [_unrounded(o, user, stay, depth - 1) for o in maker._operands[1:]]
-        wider = type(maker)((maker._operands[0], *chosen), (wide,), {}, (), maker.location)
+            return maker.operands[0]
+        chosen = [_unrounded(o, user, stay, depth - 1) for o in maker.operands[1:]]
+        wider = type(maker)((maker.operands[0], *chosen), (wide,), {}, (), maker.location)
     else:
         wider = type(user)((value,), (wide,), {}, (), user.location)
     assert user.parent is not None
@@ -215,7 +215,7 @@ def _widen(
     narrowing = op.yield_op.values[number].defining_op
     if narrowing is None or not _drops_digits(narrowing, stay):
         return 0
-    source: Value = narrowing._operands[0]
+    source: Value = narrowing.operands[0]
     widenings = _widenings(op, number, source.type)
     if widenings is None or not context.spend("elide-rounding", op):
         return 0
@@ -227,7 +227,7 @@ def _widen(
     for read in reads:
         read.results[0].type = source.type
     for widening in widenings:
-        widening.results[0].replace_all_uses_with(widening._operands[0])
+        widening.results[0].replace_all_uses_with(widening.operands[0])
         widening.erase()
     if not narrowing.results[0].has_uses:
         narrowing.erase()

@@ -35,7 +35,7 @@ def masked_product(
     is read there is, and what is computed is made so, before it is widened to be multiplied."""
     product, factors = contraction.product, list[Value]()
     sides = {side.value: side for side in (contraction.left, contraction.right)}
-    for operand in product._operands:
+    for operand in product.operands:
         side = sides[operand]
         factor = copies.get(operand, operand)
         if side.plain is None:

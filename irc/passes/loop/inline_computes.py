@@ -94,7 +94,7 @@ class InlineComputes(Pass):
             if not isinstance(outer, loop.ComputeOp):
                 continue
             inlines = outer in chosen or outer in chooser.once
-            if inlines and all(r._users is None for r in outer.results):
+            if inlines and not any(r.has_uses for r in outer.results):
                 outer.erase()
                 continue
             inlined += inline_into(outer, chosen, chooser.once, chooser.near_bytes)
@@ -331,7 +331,7 @@ class _Chooser:
             elif isinstance(inner, loop.IndexOp):
                 dims = (inner.expression,)
             along = any(not names.isdisjoint(free_symbols(d)) for d in dims)
-            if not along and differs.isdisjoint(inner._operands):
+            if not along and differs.isdisjoint(inner.operands):
                 continue
             differs.add(inner.results[0])
             maker = inner.source.defining_op if isinstance(inner, loop.ReadOp) else None
@@ -358,17 +358,17 @@ def drop_proven_checks(block: Block) -> int:
     for op in block.ops:
         if not isinstance(op, sym.AssertValueOp):
             continue
-        item = op._operands[0].defining_op
+        item = op.operands[0].defining_op
         if not isinstance(item, graph.Item):
             continue
-        flag = item._operands[0]
+        flag = item.operands[0]
         check = flag.defining_op
         if not isinstance(check, loop.ComputeOp) or len(check.results) != 1:
             continue
         (output,) = check.output_list
         if output.combiner == "all" and is_true(check.yield_op.values[0]):
             for unused in (op, item, check):
-                if all(r._users is None for r in unused.results):
+                if not any(r.has_uses for r in unused.results):
                     unused.erase()
             dropped += 1
     return dropped
@@ -464,7 +464,7 @@ def inline_into(
     op = block.first
     while op is not None:
         source = op.source.defining_op if isinstance(op, loop.ReadOp) else None
-        if isinstance(op, loop.ReadOp) and op.results[0]._users is None:
+        if isinstance(op, loop.ReadOp) and not op.results[0].has_uses:
             # Nobody wants it any more: expanding it again and again would be exponential.
             dead, op = op, op.next
             dead.erase()
@@ -473,7 +473,7 @@ def inline_into(
             op = op.next
             continue
         assert isinstance(op, loop.ReadOp) and isinstance(source, loop.ComputeOp)
-        key = (tuple(op._operands), op.attributes["indices"], op.attributes["operandSegmentSizes"])
+        key = (tuple(op.operands), op.attributes["indices"], op.attributes["operandSegmentSizes"])
         value = done.get(key)
         previous = op.prev
         if value is None:

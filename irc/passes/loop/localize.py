@@ -42,7 +42,7 @@ def localize_block(block: Block) -> int:
     for op in block.reversed_ops:
         if not isinstance(op, loop.ComputeOp | loop.GroupOp):
             continue
-        if all(r._users is None for r in op.results):
+        if not any(r.has_uses for r in op.results):
             dropped += len(op.results)
             op.erase()
             continue
@@ -56,10 +56,10 @@ def localize_block(block: Block) -> int:
 def localize_group(group: loop.GroupOp) -> int:
     """Drop unused results of a group and of its members; how many went."""
     terminator = group.yield_op
-    keep = [r._users is not None for r in group.results]
+    keep = [r.has_uses for r in group.results]
     dropped = keep.count(False)
     if dropped:
-        stored = [v for v, k in zip(terminator._operands, keep, strict=True) if k]
+        stored = [v for v, k in zip(terminator.operands, keep, strict=True) if k]
         terminator.operands = stored
         terminator.attributes[SEGMENTS] = A.DenseIntsAttr((len(stored), 0, 0))
         _with_results(group, keep, group.attributes)
@@ -87,7 +87,7 @@ def _reader_name(user: Operation) -> str:
 
 def _drop_outputs(op: loop.ComputeOp) -> int:
     outputs = op.output_list
-    live = [any(r._users is not None for r in op.results_of(k)) for k in range(len(outputs))]
+    live = [any(r.has_uses for r in op.results_of(k)) for k in range(len(outputs))]
     # A scatter's operands are shared between its outputs: it stays whole.
     if all(live) or any(o.kind == "scatter" for o in outputs):
         return 0
@@ -107,7 +107,7 @@ def _with_results(op: Operation, keep: Sequence[bool], attributes: dict[str, A.A
     """Replace `op` by one that has only the results to keep, with the same region."""
     region = op.regions[0]
     kept: list[Value] = [r for r, k in zip(op.results, keep, strict=True) if k]
-    new = type(op)(op._operands, [r.type for r in kept], attributes, (region,), op.location)
+    new = type(op)(op.operands, [r.type for r in kept], attributes, (region,), op.location)
     op.regions = ()
     assert op.parent is not None
     op.parent.insert_before(new, op)

@@ -277,7 +277,7 @@ def _needed(op: loop.ComputeOp, read: Sequence[OpResult]) -> set[Operation]:
         maker = stack.pop()
         if maker is not None and maker.parent is op.block and maker not in needed:
             needed.add(maker)
-            stack += [operand.defining_op for operand in maker._operands]
+            stack += [operand.defining_op for operand in maker.operands]
     return needed
 
 

@@ -43,7 +43,7 @@ class PlacePieces(Pass):
         pieces = [
             (join, number, _copied(piece))
             for join in joins
-            for number, piece in enumerate(join._operands)
+            for number, piece in enumerate(join.operands)
         ]
         uses = Counter(id(source) for _, _, source in pieces)
         for join, number, source in pieces:
@@ -119,7 +119,7 @@ def _placed_type(whole: Any, type_: Any, dim: int) -> TensorType | None:
 
 def _place(join: layout.JoinOp, number: int, source: Value) -> None:
     """Make an array the piece that was its copy."""
-    compute = join._operands[number].defining_op
+    compute = join.operands[number].defining_op
     assert compute is not None
     placed = _placed_type(join.array.type, source.type, join.dim)
     assert placed is not None

@@ -40,14 +40,14 @@ def position(value: Value, depth: int = _MAX_DEPTH) -> Dim | None:
     if maker is None or depth == 0 or (value.type is not index and value.type is not i64):
         return None
     if isinstance(maker, loop.IndexOp):
-        return None if maker._operands else maker.attributes["expression"].dim  # type: ignore[attr-defined]
+        return None if maker.operands else maker.attributes["expression"].dim  # type: ignore[attr-defined]
     if isinstance(maker, arith.ConstantOp):
         return maker.attributes["value"].value  # type: ignore[attr-defined]
     if isinstance(maker, arith.IndexCastOp):
-        return position(maker._operands[0], depth - 1)
+        return position(maker.operands[0], depth - 1)
     if not isinstance(maker, arith.AddIOp | arith.SubIOp | arith.MulIOp):
         return None
-    left, right = (position(o, depth - 1) for o in maker._operands)
+    left, right = (position(o, depth - 1) for o in maker.operands)
     if left is None or right is None:
         return None
     if isinstance(maker, arith.AddIOp):
@@ -70,7 +70,7 @@ def _decide(op: Operation, extents: Extents) -> bool | None:
     order = _ORDERS.get(op.attributes["predicate"].value)  # type: ignore[attr-defined]
     if order is None:
         return None
-    left, right = position(op._operands[0]), position(op._operands[1])
+    left, right = position(op.operands[0]), position(op.operands[1])
     if left is None or right is None:
         return None
     exchanged, strict = order

@@ -269,7 +269,7 @@ def launched(text: str, **given: Any) -> Launched:
         for result in op.results:
             types[len(numbers)] = result.type
             numbers[result] = len(numbers)
-        made.append((func, emit_kernel(func), [numbers[v] for v in op._operands],
+        made.append((func, emit_kernel(func), [numbers[v] for v in op.operands],
                      [numbers[r] for r in op.results]))  # fmt: skip
     return Launched(made, types, len(block.arguments), len(numbers) - 1)
 

@@ -39,7 +39,7 @@ def test_both_masks():
     assert body.both(one, None) is one and body.both(None, one) is one
     assert body.both(one, one) is one and body.block.first is None
     made = body.both(one, other).defining_op
-    assert made.name == "arith.andi" and list(made._operands) == [one, other]
+    assert made.name == "arith.andi" and list(made.operands) == [one, other]
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_what_a_fold_gives(wrapped, monkeypatch):
     """A value, or an attribute of which a constant before the operation is made."""
     op = only(SUM.format("%n, %f"))
     made = op.yield_op.values[0].defining_op
-    monkeypatch.setattr(type(made), "fold", lambda self, constants: wrapped(self._operands[1]))
-    assert _fold(made, op.block) is made._operands[1]
+    monkeypatch.setattr(type(made), "fold", lambda self, constants: wrapped(self.operands[1]))
+    assert _fold(made, op.block) is made.operands[1]
     monkeypatch.setattr(type(made), "fold", lambda self, constants: wrapped(THREE))
     found = _fold(made, op.block)
     assert found.defining_op is made.prev and found.type is T.f32
@@ -176,7 +176,7 @@ def test_a_fold_of_ones_own_is_asked_where_the_dialects_have_none():
 
     def fold(inner):
         asked.append(inner.name)
-        return inner._operands[0] if inner.name == "arith.negf" else None
+        return inner.operands[0] if inner.name == "arith.negf" else None
 
     clean_block(op.block, fold)
     assert "arith.negf" in asked

@@ -89,7 +89,7 @@ def test_no_points_read_nothing():
     (func,) = [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
     assert len(func.block.arguments) == 6
     executable = irc.build(module)  # keeps the code
-    address = executable._run_python.form().kernels.address("k0")
+    address = executable.run_python.form().kernels.address("k0")
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_int64, ctypes.c_int64)(address)
     call(None, None, None, None, 5, 5)
 

@@ -53,7 +53,7 @@ class Lanes:
             return self.value(op.scalar, (), y, x)
         if name == "kernel.expand":
             return self.value(op.source, tuple(dims[k] for k in op.dims), y, x)
-        a, b = (self.value(o, dims, y, x) for o in op._operands)
+        a, b = (self.value(o, dims, y, x) for o in op.operands)
         if name == "arith.cmpi":
             return {"slt": a < b, "sge": a >= b, "sgt": a > b}[op.predicate]
         return {"arith.andi": a and b, "arith.addi": a + b, "arith.muli": a * b}[name]

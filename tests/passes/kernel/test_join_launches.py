@@ -80,7 +80,7 @@ def test_any_parts_of_the_points_give_all_results():
     grid = only.grid
     PassManager.parse("bufferize,plan-memory").run(module)
     executable = irc.build(module)
-    address = executable._run_python.form().kernels.address(only.sym_name)
+    address = executable.run_python.form().kernels.address(only.sym_name)
     kinds = [ctypes.c_void_p] * 6 + [ctypes.c_int64] * 2
     call = ctypes.CFUNCTYPE(None, *kinds)(address)
     x, y, z = inputs = [random_input(tensor(9, 33), {}, seed) for seed in range(3)]

@@ -153,7 +153,7 @@ def test_the_moments_of_a_block(copies):
     assert squares is not None
     deviations = ["subf", "mulf", *["subf", "fma"] * (copies - 1)]
     assert names == [*["addf"] * (copies - 1), "mulf", *deviations]
-    share = center.defining_op._operands[1].defining_op.attributes["value"]
+    share = center.defining_op.operands[1].defining_op.attributes["value"]
     assert share.value == pytest.approx(1 / copies)
 
 

@@ -90,7 +90,7 @@ def test_ends_that_are_whole_blocks_already():
     assert whole_blocks(emitter, end, 16 * N, 16) is end and whole_blocks(emitter, end, N, 1) is end
     assert not list(block.ops)
     rounded = whole_blocks(emitter, end, 8 * N, 16)
-    mask = rounded.defining_op._operands[1].defining_op.attributes["value"]
+    mask = rounded.defining_op.operands[1].defining_op.attributes["value"]
     assert rounded.defining_op.name == "arith.andi" and mask.value == -16
     assert whole_blocks(emitter, end, N, 2) is not end
 

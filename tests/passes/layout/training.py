@@ -62,7 +62,7 @@ class Lowered:
     @property
     def images_last(self) -> list[bool]:
         """For each convolution, whether its image has the channels innermost."""
-        images = [op._operands[op.arguments.as_dict()["input"].index].type for op in self.calls]
+        images = [op.operands[op.arguments.as_dict()["input"].index].type for op in self.calls]
         return [kind.strides == channels_last_strides(kind.shape) for kind in images]
 
     def told(self, name: str) -> Any:

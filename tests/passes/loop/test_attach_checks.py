@@ -33,7 +33,7 @@ def built(function: Callable[..., Any], args: tuple[Any, ...], count: int | None
         found = run(*given)
         return found[0] if found else None
 
-    first.run_python = run._run_python  # type: ignore[attr-defined]
+    first.run_python = run.run_python  # type: ignore[attr-defined]
     return first
 
 

@@ -122,7 +122,7 @@ def test_factors_stay_narrow_and_sums_are_rounded_last():
     assert sum(isinstance(op, arith.TruncFOp) for op in module.walk()) == 1
     module = fused(lambda a, b: (a.bfloat16() @ b.bfloat16()).float(), [A, B])
     found = contraction_in(module)
-    narrow = [s.value.defining_op._operands[0] for s in (found.left, found.right)]
+    narrow = [s.value.defining_op.operands[0] for s in (found.left, found.right)]
     assert [str(value.type) for value in narrow] == ["bf16", "bf16"]
 
 

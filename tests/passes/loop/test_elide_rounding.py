@@ -119,8 +119,8 @@ def test_the_other_uses_of_what_is_compared_are_wide():
     (op,) = computes(module)
     assert body_of(op) == "read truncf extf cmpf exp select yield"
     read, _, widened, compared, exp, select, _ = op.block.ops
-    assert compared._operands[0] is widened.results[0]
-    assert exp._operands[0] is read.results[0] is select._operands[2]
+    assert compared.operands[0] is widened.results[0]
+    assert exp.operands[0] is read.results[0] is select.operands[2]
 
 
 def chain(length: int) -> str:

@@ -77,7 +77,7 @@ def _alone(builder: Builder, call: graph.CallAten, output: int, number: int) -> 
     if isinstance(strides, A.ArrayAttr):
         entries["eager_strides"] = A.ArrayAttr([strides[number]])
     types = [type_ if k == output else none for k, type_ in enumerate(call.result_types)]
-    own = graph.CallAten(call._operands, types, entries, (), call.location)
+    own = graph.CallAten(call.operands, types, entries, (), call.location)
     return builder.insert(own).results[output]
 
 

@@ -122,7 +122,7 @@ def is_frozen(call: graph.CallAten, context: PassContext) -> bool:
     options = context.options
     if options is None or not options.freezing or target_of(context).is_gpu:
         return False
-    return any(is_constant(v) for v in call._operands)
+    return any(is_constant(v) for v in call.operands)
 
 
 def is_constant(value: Value) -> bool:
@@ -132,7 +132,7 @@ def is_constant(value: Value) -> bool:
 
 def is_packed(call: graph.CallAten, context: PassContext) -> bool:
     """Whether the right factor of a product is a weight that is laid out once, on a CPU."""
-    return is_frozen(call, context) and is_constant(call._operands[factors(call)[1]])
+    return is_frozen(call, context) and is_constant(call.operands[factors(call)[1]])
 
 
 def panels_for(target: Target, element: Type) -> Candidate:
@@ -154,7 +154,7 @@ def in_panels(
 ) -> list[Candidate]:
     """irc on a weight in panels. Large ones are laid out in one way."""
     first = panels_for(target, element_of(call))
-    types = [unpermuted(v)[0].type for v in call._operands if is_constant(v)]
+    types = [unpermuted(v)[0].type for v in call.operands if is_constant(v)]
     if any(estimate(dim_product(type_.shape)) > LARGE for type_ in types):  # type: ignore[attr-defined]
         return [first]
     near = own_candidates(problem, target, most, first)
@@ -265,7 +265,7 @@ def product_problem(
 
 def _made_before(around: Sequence[Operation]) -> list[Value]:
     """What operations read that others of the program make."""
-    values = dict.fromkeys(value for op in around for value in op._operands)
+    values = dict.fromkeys(value for op in around for value in op.operands)
     inside = set(around)
     return [v for v in values if v.defining_op is not None and v.defining_op not in inside]
 
@@ -280,7 +280,7 @@ def _strides(call: graph.CallAten) -> dict[Value, A.DimsAttr]:
         entry = argument_entry(function, position, "strides")
         if isinstance(entry, A.DimsAttr):
             strides[argument] = entry
-    tensors = [v for v in call._operands if isinstance(v.type, TensorType)]
+    tensors = [v for v in call.operands if isinstance(v.type, TensorType)]
     for value, entry in zip(tensors, call.operand_strides or (), strict=False):
         if isinstance(entry, A.DimsAttr):
             strides[value] = entry
@@ -289,7 +289,7 @@ def _strides(call: graph.CallAten) -> dict[Value, A.DimsAttr]:
 
 def described(call: graph.CallAten, more: int = 0) -> str:
     """A call for people, and how many operations around it: mm f32 64x32, 32x48 and 3 around it."""
-    types = [v.type for v in call._operands if isinstance(v.type, TensorType)]
+    types = [v.type for v in call.operands if isinstance(v.type, TensorType)]
     sizes = ", ".join("x".join(map(str, type_.shape)) for type_ in types)
     around = f" and {more} around it" if more else ""
     return f"{call.callee.split('.')[1]} {types[0].element} {sizes}{around}"

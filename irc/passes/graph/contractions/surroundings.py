@@ -40,7 +40,7 @@ class Surroundings:
         #: What depends on sums that kernels of irc's make.
         self._of_sums: set[Operation] = set()
         for op in ops:
-            sources = {value.defining_op for value in op._operands}
+            sources = {value.defining_op for value in op.operands}
             through = isinstance(op, ELEMENTWISE) or ViewLike in op.traits
             if isinstance(op, SUMMING) or through and sources & self._of_sums:
                 self._of_sums.add(op)
@@ -52,18 +52,18 @@ class Surroundings:
         constants beside the text are among them, as what is computed of them once takes no time."""
         inside: set[Operation] = {call, *self._in_front(call), *self._behind(call)}
         if frozen:
-            sources = (value.defining_op for op in inside for value in op._operands)
+            sources = (value.defining_op for op in inside for value in op.operands)
             inside |= {op for op in sources if isinstance(op, graph.Constant)}
         return sorted(inside, key=self._places.__getitem__)
 
     def _in_front(self, call: graph.CallAten) -> set[Operation]:
         inside: set[Operation] = set()
-        waiting = [value.defining_op for value in call._operands]
+        waiting = [value.defining_op for value in call.operands]
         while waiting and len(inside) < MOST_IN_FRONT:
             op = waiting.pop()
             if op is not None and op not in inside and self._may_be_in_front(op):
                 inside.add(op)
-                waiting += [value.defining_op for value in op._operands]
+                waiting += [value.defining_op for value in op.operands]
         dropped = True
         while dropped:
             last = {op for op in inside if not _is_read_here(op, inside, call)}
@@ -75,7 +75,7 @@ class Surroundings:
         if isinstance(op, graph.Constant):
             return not isinstance(op.value, A.ResourceAttr)
         if isinstance(op, FREE):
-            return not op._operands
+            return not op.operands
         if op in self._of_products:
             return False
         return isinstance(op, ELEMENTWISE + SUMMING) or ViewLike in op.traits
@@ -90,7 +90,7 @@ class Surroundings:
         movable: set[Operation] = set()
         op, looked = call.next, 0
         while op is not None and looked < LOOKED_AT and len(inside) < MOST_BEHIND:
-            sources = [v.defining_op for v in op._operands]
+            sources = [v.defining_op for v in op.operands]
             if isinstance(op, ELEMENTWISE + SUMMING) or ViewLike in op.traits:
                 there = all(_is_there(s, call, inside, free | movable) for s in sources)
                 if inside.intersection(sources):
@@ -100,7 +100,7 @@ class Surroundings:
                     free.add(op)
                 elif there:
                     movable.add(op)
-            elif not op._operands and isinstance(op, FREE + (graph.Constant,)):
+            elif not op.operands and isinstance(op, FREE + (graph.Constant,)):
                 free.add(op)
             op, looked = op.next, looked + 1
         inside.discard(call)
@@ -159,7 +159,7 @@ def _widens(op: Operation) -> bool:
     """Whether an operation is a cast to an element of more bytes."""
     if not isinstance(op, graph.Cast):
         return False
-    types = op._operands[0].type, op.results[0].type
+    types = op.operands[0].type, op.results[0].type
     before, after = (element_bytes(t.element) for t in types if isinstance(t, TensorType))
     return before < after
 
@@ -169,7 +169,7 @@ def _needed(inside: set[Operation], free: set[Operation], call: Operation) -> se
     needed: set[Operation] = set()
     waiting = list(inside)
     while waiting:
-        for value in waiting.pop()._operands:
+        for value in waiting.pop().operands:
             source = value.defining_op
             if source is None or source in inside or source in needed or source is call:
                 continue
@@ -185,11 +185,11 @@ def _only_constants(value: Value) -> set[Operation]:
     op = value.defining_op
     if op is None or (isinstance(op, graph.Constant) and isinstance(op.value, A.ResourceAttr)):
         return set()
-    if isinstance(op, FREE + (graph.Constant,)) and not op._operands:
+    if isinstance(op, FREE + (graph.Constant,)) and not op.operands:
         return {op}
-    if ViewLike not in op.traits or len(op._operands) != 1:
+    if ViewLike not in op.traits or len(op.operands) != 1:
         return set()
-    makers = _only_constants(op._operands[0])
+    makers = _only_constants(op.operands[0])
     return {op, *makers} if makers else set()
 
 

@@ -170,7 +170,7 @@ def _ancestors(value: Value) -> set[Operation]:
         maker = pending.pop().defining_op
         if maker is not None and maker not in ancestors:
             ancestors.add(maker)
-            pending += maker._operands
+            pending += maker.operands
     return ancestors
 
 
@@ -223,9 +223,9 @@ def _read_from(builder: Builder, part: Value, box: Box, old: Value, new: Value) 
             whole = Box(new, box.starts, box.shape, tuple(range(len(box.starts))), box.starts)
             copied_value = whole.make(builder)
         elif isinstance(maker, _CHEAP):
-            operands = [copy(v) for v in maker._operands]
-            if operands != list(maker._operands):
-                mapping = dict(zip(maker._operands, operands, strict=True))
+            operands = [copy(v) for v in maker.operands]
+            if operands != list(maker.operands):
+                mapping = dict(zip(maker.operands, operands, strict=True))
                 clone = builder.insert(maker.clone(mapping))
                 copied_value = clone.results[maker.results.index(value)]
         copied[value] = copied_value

@@ -52,13 +52,13 @@ class BodyEmitter:
         """Whether an operation's lanes differ in the span at hand: a condition that is the same in
         all of it may leave what varies along the axis with operands that don't."""
         varies = op.results[0] in self.placed.varying
-        return varies and any(isinstance(scope.values[o], list) for o in op._operands)
+        return varies and any(isinstance(scope.values[o], list) for o in op.operands)
 
     def _emit_alike(self, op: Operation, scope: VectorScope, common: VectorScope) -> None:
         """Emit an operation at a point of a tile, unless another point has the same."""
         result, access = op.results[0], self.member.reads.get(op)
         place = None if access is None else substitute(access.expression, scope.moved)
-        key = (op, place, *(id(scope.values.get(o, o)) for o in op._operands))
+        key = (op, place, *(id(scope.values.get(o, o)) for o in op.operands))
         if key in common.alike:
             content, known = common.alike[key]
             scope.values[result] = content
@@ -95,11 +95,11 @@ class BodyEmitter:
             for copy in range(lanes.copies):
                 operands = [
                     self.lane_value(scope.values[o], copy, lanes.width, scope)
-                    for o in op._operands
+                    for o in op.operands
                 ]
                 content.append(emitter.add(type(op), operands, type_, op.attributes))
         else:
-            operands = [scope.values[o] for o in op._operands]
+            operands = [scope.values[o] for o in op.operands]
             content = emitter.add(type(op), operands, result.type, op.attributes)
         scope.values[result] = content
         self._bind_positions(result, content, scope)

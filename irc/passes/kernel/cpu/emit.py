@@ -343,9 +343,9 @@ class Emitter:
             return total
         assert isinstance(d, Function)
         parts = [self.scalar(a, scope) for a in d.arguments]
-        return self._function(d, parts)
+        return self.function(d, parts)
 
-    def _function(self, d: Function, parts: list[Scalar]) -> Scalar:
+    def function(self, d: Function, parts: list[Scalar]) -> Scalar:
         if isinstance(d, FloorQuotient | Mod):
             sign = self.nonnegative(*d.arguments)
             divide = self.quotient if isinstance(d, FloorQuotient) else self.remainder

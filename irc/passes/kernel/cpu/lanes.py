@@ -95,7 +95,7 @@ class LaneExpressions:
         assert isinstance(d, Function)
         parts = [self.evaluate(a) for a in d.arguments]
         if all(self.is_scalar(p) for p in parts):
-            return emitter._function(d, parts)
+            return emitter.function(d, parts)
         return self.function(d, [self.vector(p) for p in parts])
 
     def function(self, d: Function, parts: list[Value]) -> Value:

@@ -400,7 +400,7 @@ class Nest:
         carried: list[Value] = []
         position_at = scatters = 0
         for number, output in enumerate(op.output_list):
-            yielded = op.yield_op._operands[number]
+            yielded = op.yield_op.operands[number]
             content = scope.values[yielded]
             if output.kind == "map":
                 self.body.store(op.results_of(number)[0], content, scope)

@@ -134,8 +134,8 @@ class Placement:
         for op in member.compute.block.ops:
             if isinstance(op, loop.YieldOp):
                 continue
-            level = max((self._level(o) for o in op._operands), default=ENTRY)
-            varying = any(o in self.varying for o in op._operands)
+            level = max((self._level(o) for o in op.operands), default=ENTRY)
+            varying = any(o in self.varying for o in op.operands)
             access = member.reads.get(op)
             if access is not None:
                 prepared = self._prepare(access)
@@ -154,10 +154,10 @@ class Placement:
             self.levels[result] = level
             if varying:
                 self.varying.add(result)
-                self.splat_wanted.update(o for o in op._operands if o not in self.varying)
+                self.splat_wanted.update(o for o in op.operands if o not in self.varying)
             self.ops_at[level].append(op)
         if self.vectors is not None:
-            self.splat_wanted.update(member.compute.yield_op._operands)
+            self.splat_wanted.update(member.compute.yield_op.operands)
         if self.state.tile is not None:
             self._find_transposed(self.state.tile)
         for group in member.stores.values():

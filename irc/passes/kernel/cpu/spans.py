@@ -81,13 +81,13 @@ def decide(op: Operation, axis: str, scope: VectorScope) -> bool | Value | None:
             return None
         return op.if_true if chosen else op.if_false
     if isinstance(op, arith.AndIOp | arith.OrIOp):
-        a, b = op._operands
+        a, b = op.operands
         absorbing = isinstance(op, arith.OrIOp)
         for one, other in ((a, b), (b, a)):
             if one in known:
                 return absorbing if known[one] is absorbing else other
     if isinstance(op, arith.XOrIOp):
-        a, b = op._operands
+        a, b = op.operands
         if a in known and b in known:
             return known[a] is not known[b]
     return None

@@ -305,7 +305,7 @@ class _DotKernel:
         if read is None or read.value.type is not dot.element:
             return None
         b = self.b
-        indices = self.evaluator._expressions(list(read.indices), read.positions, point)
+        indices = self.evaluator.expressions(list(read.indices), read.positions, point)
         offset = b.simplified(offset_of(indices, read.source.type))
         names = sorted(free_symbols(offset), key=lambda n: b.symbols[n].dims != (dims[0],))
         steps = [coefficient(offset, name) for name in names]

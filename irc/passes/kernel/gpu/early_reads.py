@@ -30,14 +30,14 @@ def read_early(block: Block) -> None:
     # How many reads, one behind the other, an operation needs.
     needed: dict[Operation, int] = {}
     for op in ops:
-        makers = [value.defining_op for value in op._operands if value.defining_op in inside]
+        makers = [value.defining_op for value in op.operands if value.defining_op in inside]
         if not isinstance(op, _STAYING) and all(maker in needed for maker in makers):
             needed[op] = max((needed[m] + isinstance(m, _READS) for m in makers), default=0)
     chosen: set[Operation] = set()
     for op in reversed(ops):
         if op in needed and (op in chosen or isinstance(op, _READS)):
             chosen.add(op)
-            chosen.update(v.defining_op for v in op._operands if v.defining_op in inside)
+            chosen.update(v.defining_op for v in op.operands if v.defining_op in inside)
     chosen_ops = sorted((op for op in ops if op in chosen), key=needed.__getitem__)
     rest = next(op for op in ops if op not in chosen)
     for op in chosen_ops:

@@ -74,7 +74,7 @@ def _bound_on(condition: Value, lanes: Value) -> int | None:
     maker: Any = condition.defining_op
     if not isinstance(maker, arith.CmpIOp) or maker.predicate != "slt":
         return None
-    left, right = maker._operands
+    left, right = maker.operands
     if isinstance(right.defining_op, kernel.SplatOp):
         right = right.defining_op.scalar
     constant: Any = right.defining_op
@@ -93,7 +93,7 @@ def _conditions(mask: Tile) -> Iterator[Tile]:
         dims = tuple(mask.dims[k] for k in maker.dims)
         yield from _conditions(attrs.evolve(mask, value=maker.source, dims=dims))
     elif isinstance(maker, arith.AndIOp):
-        for operand in maker._operands:
+        for operand in maker.operands:
             yield from _conditions(attrs.evolve(mask, value=operand))
     else:
         yield mask

@@ -99,7 +99,7 @@ class Evaluator:
         if isinstance(op, loop.ReadOp):
             return self._read(op, point)
         if isinstance(op, loop.IndexOp):
-            return self.b.index(self._expressions((op.expression,), op.positions, point)[0])
+            return self.b.index(self.expressions((op.expression,), op.positions, point)[0])
         function = one_more(op) if op in self.rough else None
         if function is not None:
             return self._one_more(function, self.b.find((function.operands[0], point.key)))
@@ -115,7 +115,7 @@ class Evaluator:
         shared = len(bottom.dims) < len(union(top, bottom)) and bottom.element is f32
         if not shared or self.plan.steps:
             return self.b.like(op, [top, bottom])
-        read = op._operands[1].defining_op
+        read = op.operands[1].defining_op
         origin = self.plan.origin(read.source) if isinstance(read, loop.ReadOp) else None
         if origin is None or self.powers_of(origin) is None:
             return self._quotient(top, bottom)
@@ -150,7 +150,7 @@ class Evaluator:
         inverse = b.op("arith.divf", one, b.op("arith.mulf", bottom, scale))
         return b.op("arith.mulf", b.op("arith.mulf", top, inverse), scale)
 
-    def _expressions(
+    def expressions(
         self, dims: Sequence[Any], positions: Sequence[Value], point: Point
     ) -> list[Dim]:
         """Index expressions of a body over the kernel's own symbols."""
@@ -162,7 +162,7 @@ class Evaluator:
 
     def _read(self, op: loop.ReadOp, point: Point) -> Tile:
         b = self.b
-        indices = self._expressions(op.indices, op.positions, point)
+        indices = self.expressions(op.indices, op.positions, point)
         own = None if op.mask is None else b.find((op.mask, point.key))
         other = None if op.other is None else b.find((op.other, point.key))
         mask = b.both(point.mask, own)

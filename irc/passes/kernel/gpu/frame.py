@@ -159,7 +159,7 @@ class KernelFrame:
         extra = compute.yield_op.extra[first : first + placeholders(output)]
         for value in extra:
             evaluator.value(member, value, point)
-        indices = evaluator._expressions(list(output.indices), extra, point)
+        indices = evaluator.expressions(list(output.indices), extra, point)
         mask = None
         if compute.yield_op.masks:
             mask = evaluator.value(member, compute.yield_op.masks[turn], point)

@@ -74,7 +74,7 @@ class GpuMember:
             if op is None or op in needed:
                 continue
             needed.add(op)
-            operands = op._operands[1:] if isinstance(op, loop.ReadOp) else op._operands
+            operands = op.operands[1:] if isinstance(op, loop.ReadOp) else op.operands
             pending += [value.defining_op for value in operands]
         return needed
 

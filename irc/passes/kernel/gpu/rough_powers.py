@@ -41,7 +41,7 @@ def one_more(op: Operation) -> Operation | None:
     """The tanh or erf that an operation adds 1 to; None for any other operation."""
     if not isinstance(op, arith.AddFOp):
         return None
-    for function, other in (op._operands, op._operands[::-1]):
+    for function, other in (op.operands, op.operands[::-1]):
         maker, one = function.defining_op, other.defining_op
         if (isinstance(maker, math_ops.TanhOp | math_ops.ErfOp)
                 and isinstance(one, arith.ConstantOp) and one.value.value == 1):  # fmt: skip
@@ -62,7 +62,7 @@ def _ends_in(
         element = user.results[0].type
         return isinstance(element, FloatType) and element.width == 16
     if isinstance(user, arith.MulFOp | arith.DivFOp):
-        if isinstance(user, arith.DivFOp) and user._operands[1] is value:
+        if isinstance(user, arith.DivFOp) and user.operands[1] is value:
             return False
         return _ends(user.results[0], member, plan, scaled=True)
     if isinstance(user, arith.SelectOp):

@@ -132,7 +132,7 @@ class _Bodies:
         maker = place.value.defining_op
         if not isinstance(maker, type_):
             return None
-        return self._followed(_Place(place.member, maker._operands[number]))
+        return self._followed(_Place(place.member, maker.operands[number]))
 
     def _followed(self, place: _Place) -> _Place:
         """Where a value is made: in the body of a map of the kernel, if it is read at its own
@@ -193,7 +193,7 @@ class _Bodies:
                 return False
         elif dict(left.attributes) != dict(right.attributes):
             return False
-        pairs = zip(left._operands[first:], right._operands[first:], strict=True)
+        pairs = zip(left.operands[first:], right.operands[first:], strict=True)
         return len(left.results) == 1 and all(
             self._same(_Place(a.member, x), _Place(b.member, y)) for x, y in pairs
         )

@@ -55,7 +55,7 @@ class ConvertToLoop(Pass):
         assert isinstance(op, func.FuncOp)
         converted = TO_LOOP.apply(op.block.ops, _LoopConversion(self._joins(target_of(context))))
         for inner in op.block.reversed_ops:
-            if isinstance(inner, REMOVABLE) and all(r._users is None for r in inner.results):
+            if isinstance(inner, REMOVABLE) and not any(r.has_uses for r in inner.results):
                 inner.erase()
         op.attributes["level"] = A.StringAttr("loop")
         context.count("converted", converted)
@@ -127,7 +127,7 @@ class _LoopConversion:
 
     def keep(self, op: Operation) -> None:
         """What stays reads memory: through handles."""
-        source = op._operands[0] if isinstance(op, sym.RefineOp) else None
+        source = op.operands[0] if isinstance(op, sym.RefineOp) else None
         for position, operand in enumerate(op.operands):
             handle = self.handles.get(operand)
             if handle is not None:

@@ -45,7 +45,7 @@ def check_bounds(c: ComputeBuilder, op: Any, indices: Value, dim: int) -> None:
 
 @converts(graph.Gather)
 def _gather(c: ComputeBuilder, op: graph.Gather) -> None:
-    source, indices = op._operands
+    source, indices = op.operands
     if op.check_bounds:
         check_bounds(c, op, indices, op.dim)
 
@@ -118,7 +118,7 @@ def _scatter(c: ComputeBuilder, op: graph.Scatter) -> None:
     def content(body: Body, at: tuple[Dim, ...]) -> tuple[Value, list[Value], list[Dim]]:
         position = position_of(body, body.read(op.indices, at))
         place = [symbol(loop.placeholder(0)) if d == op.dim else a for d, a in enumerate(at)]
-        return body.read(op._operands[2], at), [position], place
+        return body.read(op.operands[2], at), [position], place
 
     _emit_scatter(c, op.indices.type.shape, op.source, op.combiner, content)
 
@@ -128,7 +128,7 @@ _COMBINED = {"sum": "add", "prod": "mul", "min": "minimum", "max": "maximum"}
 
 def _scatter_one(c: ComputeBuilder, op: graph.Scatter) -> None:
     """At most one value for each place: a map that selects it, so that it fuses."""
-    source, indices, value = op._operands
+    source, indices, value = op.operands
 
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
         row = [0 if d == op.dim else a for d, a in enumerate(at)]
@@ -149,7 +149,7 @@ def _scatter_one(c: ComputeBuilder, op: graph.Scatter) -> None:
 @converts(graph.Put)
 def _put(c: ComputeBuilder, op: graph.Put) -> None:
     _check_all(c, op, op.indices)
-    written = op._operands[1]
+    written = op.operands[1]
 
     def content(body: Body, at: tuple[Dim, ...]) -> tuple[Value, list[Value], list[Dim]]:
         inner, place = _taken(op, at, op.indices[0].type.rank)

@@ -28,7 +28,7 @@ def _copy(c: ComputeBuilder, op: Operation) -> None:
     if is_complex(op.results[0]):
         _call_clone(c, op)
     else:
-        c.emit_map(lambda body, at: body.read(op._operands[0], at))
+        c.emit_map(lambda body, at: body.read(op.operands[0], at))
 
 
 def _call_clone(c: ComputeBuilder, op: Operation) -> None:
@@ -40,7 +40,7 @@ def _call_clone(c: ComputeBuilder, op: Operation) -> None:
         "arguments": A.DictAttr({"self": aten.OperandAttr(0)}),
         "eager_strides": A.ArrayAttr([A.DimsAttr(strides)]),
     }
-    operands = [c.handle(op._operands[0])]
+    operands = [c.handle(op.operands[0])]
     c.results = [*c.builder.insert(graph.CallAten(operands, [c.type], entries)).results]
 
 
@@ -48,7 +48,7 @@ def _call_clone(c: ComputeBuilder, op: Operation) -> None:
 def _view(c: ComputeBuilder, op: Operation) -> None:
     """The elements of the source, read at other places; one that is a view in memory has a handle,
     too."""
-    source, type_ = op._operands[0], c.type
+    source, type_ = op.operands[0], c.type
     assert type_.strides is not None
     extents = {axis_name(d): size for d, size in enumerate(type_.shape)}
     # A view may repeat elements in memory; the array that stands for it has none twice.
@@ -63,7 +63,7 @@ def _view(c: ComputeBuilder, op: Operation) -> None:
 
 
 def _view_in_memory(c: ComputeBuilder, op: Operation) -> Value:
-    handle = c.handle(op._operands[0])
+    handle = c.handle(op.operands[0])
     # The compute that reads a view may have other strides than the view itself.
     place = view_strides(op, tensor_type(handle))
     assert place is not None
@@ -85,7 +85,7 @@ def in_range(body: Body, position: Dim, low: Dim, high: Dim) -> Value | None:
 @converts(graph.Concat)
 def _concat(c: ComputeBuilder, op: graph.Concat) -> None:
     dim = op.dim
-    sources = [v for v in op._operands if v.type.shape[dim] != 0]  # type: ignore[attr-defined]
+    sources = [v for v in op.operands if v.type.shape[dim] != 0]  # type: ignore[attr-defined]
     if len(sources) > 1 and c.joins(op):
         c.results = [_joined_in_memory(c, sources, dim)]
         return
@@ -128,7 +128,7 @@ def _element(source: Value, body: Body, at: tuple[Dim, ...]) -> Value:
 
 @converts(graph.Pad)
 def _pad(c: ComputeBuilder, op: graph.Pad) -> None:
-    source = op._operands[0]
+    source = op.operands[0]
     sizes = source.type.shape  # type: ignore[attr-defined]
     fill = constant_scalar(op.attributes["value"], c.type.element)
 

@@ -31,7 +31,7 @@ def _widened(c: ComputeBuilder, source: Value) -> Callable[[Body, tuple[Dim, ...
 
 @converts(graph.Reduce)
 def _reduce(c: ComputeBuilder, op: graph.Reduce) -> None:
-    source: Any = op._operands[0]
+    source: Any = op.operands[0]
     element = source.type.element
     if not op.dims:
         starts = op.combiner == "sum" and isinstance(element, FloatType)
@@ -53,7 +53,7 @@ def _reduce(c: ComputeBuilder, op: graph.Reduce) -> None:
 
 @converts(graph.ArgReduce)
 def _arg_reduce(c: ComputeBuilder, op: graph.ArgReduce) -> None:
-    source: Any = op._operands[0]
+    source: Any = op.operands[0]
     if not op.dims:
         c.emit_map(lambda body, at: body.zero(i64))
         return
@@ -63,7 +63,7 @@ def _arg_reduce(c: ComputeBuilder, op: graph.ArgReduce) -> None:
 
 @converts(graph.Moments)
 def _moments(c: ComputeBuilder, op: graph.Moments) -> None:
-    source: Any = op._operands[0]
+    source: Any = op.operands[0]
     if op.dims:
         c.emit_reduce(
             _widened(c, source), source.type.shape, op.dims, "moments", source.type.element
@@ -80,7 +80,7 @@ def _moments(c: ComputeBuilder, op: graph.Moments) -> None:
 
 @converts(graph.Scan)
 def _scan(c: ComputeBuilder, op: graph.Scan) -> None:
-    source: Any = op._operands[0]
+    source: Any = op.operands[0]
     wide, body = op.accumulator or computes_in(element_of(source)), c.body()
     value = cast(body, body.read(source, axes_of(source.type.rank)), element_of(source), wide)
     output = loop.ResultAttr("scan", op.combiner, wide, None)

@@ -74,7 +74,7 @@ TO_LOOP = Conversion(
         where={
             graph.Constant: in_memory,
             graph.Undefined: starts_scatters,
-            graph.FromScalar: lambda op: symbolic_value(op._operands[0]) is None,
+            graph.FromScalar: lambda op: symbolic_value(op.operands[0]) is None,
         },
     ),
     absent="it has no form on the loop level",

@@ -34,11 +34,11 @@ def _constant(c: ComputeBuilder, op: graph.Constant) -> None:
 @converts(graph.Full)
 def _full(c: ComputeBuilder, op: graph.Full) -> None:
     element = c.type.element
-    if not op._operands:
+    if not op.operands:
         number = op.attributes["value"].value  # type: ignore[attr-defined]
         c.emit_map(lambda body, at: body.constant(number, loop.signless(element)))
         return
-    scalar = op._operands[0]
+    scalar = op.operands[0]
     if _from_symbols(c, scalar):
         return
     held = c.builder.value(
@@ -49,7 +49,7 @@ def _full(c: ComputeBuilder, op: graph.Full) -> None:
 
 @converts(graph.FromScalar)
 def _from_scalar(c: ComputeBuilder, op: graph.FromScalar) -> None:
-    is_known = _from_symbols(c, op._operands[0])
+    is_known = _from_symbols(c, op.operands[0])
     assert is_known, "convert-to-loop keeps any other"
 
 
@@ -123,16 +123,16 @@ def _may_turn_twice(type_: TensorType, vector: int, threads: Dim) -> bool:
 
 @converts(graph.PointwiseOp)
 def _pointwise(c: ComputeBuilder, op: graph.PointwiseOp) -> None:
-    element = element_of(op._operands[0])
+    element = element_of(op.operands[0])
     function = POINTWISE.get(op.function)
     if function is None:
         decline(f"there is no scalar code for '{op.function}'")
     if op.function in RAISES_ON_ZERO and isinstance(element, IntegerType):
-        _check_divisor(c, op._operands[1])
+        _check_divisor(c, op.operands[1])
     declared = {k: v for k, v in op.attributes.items() if k in op.attribute_fields}
 
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
-        return function(body, element, *[body.read(v, at) for v in op._operands], **declared)
+        return function(body, element, *[body.read(v, at) for v in op.operands], **declared)
 
     c.emit_map(value_of)
 
@@ -141,11 +141,11 @@ def _check_divisor(c: ComputeBuilder, divisor: Value) -> None:
     """An assertion that no element of an integer divisor is 0, unless it is a constant."""
     maker = divisor.defining_op
     if isinstance(maker, loop.ComputeOp):
-        yielded = maker.yield_op._operands[0].defining_op
+        yielded = maker.yield_op.operands[0].defining_op
         while isinstance(yielded, loop.ReadOp) and isinstance(
             yielded.source.defining_op, loop.ComputeOp
         ):
-            yielded = yielded.source.defining_op.yield_op._operands[0].defining_op
+            yielded = yielded.source.defining_op.yield_op.operands[0].defining_op
         if isinstance(yielded, arith.ConstantOp):
             if yielded.attributes["value"].value != 0:  # type: ignore[attr-defined]
                 return
@@ -160,7 +160,7 @@ def _check_divisor(c: ComputeBuilder, divisor: Value) -> None:
 @converts(graph.Select)
 def _select(c: ComputeBuilder, op: graph.Select) -> None:
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
-        condition, yes, no = (body.read(v, at) for v in op._operands)
+        condition, yes, no = (body.read(v, at) for v in op.operands)
         return body.select(condition, yes, no)
 
     c.emit_map(value_of)
@@ -168,8 +168,8 @@ def _select(c: ComputeBuilder, op: graph.Select) -> None:
 
 @converts(graph.Cast)
 def _cast(c: ComputeBuilder, op: graph.Cast) -> None:
-    source, target = element_of(op._operands[0]), c.type.element
-    c.emit_map(lambda body, at: cast(body, body.read(op._operands[0], at), source, target))
+    source, target = element_of(op.operands[0]), c.type.element
+    c.emit_map(lambda body, at: cast(body, body.read(op.operands[0], at), source, target))
 
 
 @converts(graph.Bitcast)
@@ -177,7 +177,7 @@ def _bitcast(c: ComputeBuilder, op: graph.Bitcast) -> None:
     target = loop.signless(c.type.element)
 
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
-        value = body.read(op._operands[0], at)
+        value = body.read(op.operands[0], at)
         return value if value.type is target else body.op("arith.bitcast", value, type=target)
 
     c.emit_map(value_of)
