@@ -3,14 +3,17 @@
     python -m bench.gpu_models [--models bert-base,t5-small] [--group small] [--modes default]
     python -m bench.gpu_models --modes reduce-overhead --alone
     python -m bench.gpu_models --models vit-base --eager      (eager mode as a side, too)
+    python -m bench.gpu_models --modes reduce-overhead --frontend
 
 A line a model, mode and side: milliseconds of a call until the GPU is done (wall), until it returns
 with the GPU idle before it (host), of what the GPU runs (gpu, by the profiler), how many kernels
 these are, seconds of the first call, and the largest error against eager mode (RMS over RMS).
 Medians over ROUNDS, sides taking turns. `rest`: wall less gpu. `calls`: for irc's default mode,
 what the call's launches (LAUNCH_US each) and calls of ATen take by themselves, and what of the host
-time is over it. The last lines of a mode have the ratios, the figure of Inductor (and of eager
-mode) in the denominator.
+time is over it. With `--frontend` another side calls no kernel at all: its host time is what torch
+takes before and after any backend's program (guards, parameters that are looked up, results that
+are put in their places), and the least that a backend's can be. The last lines of a mode have the
+ratios, the figure of Inductor (and of eager mode) in the denominator.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from typing import Any
 
 import attrs
 import torch
+from torch._dynamo.backends.common import aot_autograd
 
 import irc  # noqa: F401  # so that an uninstalled checkout is found too
 from bench.builders import Model
@@ -35,6 +39,7 @@ from irc.program import clocks
 ROUNDS, WARM = 25, 6
 #: What `cuLaunchKernel` takes from C++ on an H200's host, microseconds.
 LAUNCH_US = 3.4
+FRONTEND = "frontend"
 Call = Callable[[], Any]
 
 
@@ -111,11 +116,31 @@ def difference(mine: torch.Tensor, eager: torch.Tensor) -> float:
     return float(off)
 
 
+def compile_nothing(graph: torch.nn.Module, inputs: Any) -> Any:
+    """A backend whose programs give the results of their first call again: what torch's frontend
+    takes alone."""
+
+    def keep_results(own: torch.nn.Module, _: Any) -> Any:
+        kept: list[Any] = []
+
+        def give(arguments: list[Any]) -> Any:
+            if not kept:
+                kept.extend(own(*arguments))
+            arguments.clear()
+            return kept
+
+        give._boxed_call = True  # type: ignore[attr-defined]
+        return give
+
+    return aot_autograd(fw_compiler=keep_results)(graph, inputs)
+
+
 def made(name: str, backend: str, mode: str | None, inputs: Any, module: Any, eager: Any) -> Side:
     """A side, compiled and called until it is warm; `eager` as a backend compiles nothing."""
     if backend == "eager":
         return warmed(backend, stepper(find(name), module, module, inputs), eager)
-    run = torch.compile(lambda *x: module(*x), backend=backend, mode=mode)
+    backends: Any = {FRONTEND: compile_nothing}
+    run = torch.compile(lambda *x: module(*x), backend=backends.get(backend, backend), mode=mode)
     return warmed(backend, stepper(find(name), module, run, inputs), eager)
 
 
@@ -186,7 +211,8 @@ def floor_line(name: str, aten: float, launches: int, side: Side) -> str:
 def backends_of(options: argparse.Namespace) -> list[str]:
     """The sides that are asked for, irc's first."""
     others = [] if options.alone else ["inductor"]
-    return ["irc", *others, *(["eager"] if options.eager else [])]
+    more = ["eager"] * options.eager + [FRONTEND] * options.frontend
+    return ["irc", *others, *more]
 
 
 def model_lines(name: str, mode: str, backends: list[str], dtype: torch.dtype) -> list[Side]:
@@ -197,7 +223,8 @@ def model_lines(name: str, mode: str, backends: list[str], dtype: torch.dtype) -
     torch.manual_seed(0)
     eager = stepper(model, module, module, inputs)()
     chosen = None if mode == "default" else mode
-    sides = [made(name, b, chosen, inputs, module, eager) for b in backends]
+    sides = [made(name, b, None if b == FRONTEND else chosen, inputs, module, eager)
+             for b in backends if not (b == FRONTEND and model.train)]  # fmt: skip
     measured(sides)
     for side in sides:
         print(line(name, mode, side), flush=True)
@@ -229,6 +256,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--alone", action="store_true", help="without Inductor")
     parser.add_argument("--eager", action="store_true", help="with eager mode")
+    parser.add_argument("--frontend", action="store_true", help="with torch's frontend alone")
     options = parser.parse_args()
     print(f"# {torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
     names = options.models.split(",") if options.models else list(GROUPS[options.group])

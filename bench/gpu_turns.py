@@ -2,6 +2,7 @@
 
     python -m bench.gpu_turns [--models bert-base,t5-small,bert-base-training] [--modes default]
     python -m bench.gpu_turns --models vit-base,vit-base-32 --eager      (with eager mode as a side)
+    python -m bench.gpu_turns --modes reduce-overhead --frontend      (and with torch's part alone)
 
 A process a model, which compiles every mode and side on PROCESSORS of the machine's, and then waits
 until all are that far, or PATIENCE seconds have passed. Then one after another is clocked, while
@@ -44,7 +45,7 @@ def _compiled(name: str, modes: list[str], backends: list[str], dtype: str) -> d
 
     def side(backend: str, mode: str, **options: Any) -> Any:
         """A side with code of its own, so that Dynamo looks through no others' entries."""
-        if backend == "eager":
+        if backend in ("eager", gpu_models.FRONTEND):
             return gpu_models.made(name, backend, None, inputs, module, eager)
 
         def call(*x: Any) -> Any:
@@ -58,6 +59,8 @@ def _compiled(name: str, modes: list[str], backends: list[str], dtype: str) -> d
             backend, gpu_models.stepper(model, module, torch.compile(own, backend=backend,
             **options), inputs), eager)  # fmt: skip
 
+    if model.train:
+        backends = [backend for backend in backends if backend != gpu_models.FRONTEND]
     sides = {mode: [side(backend, mode) for backend in backends] for mode in modes}
     if "default" in modes:
         irc.metrics.reset()
@@ -94,7 +97,7 @@ def _clocked(name: str, sides: dict[str, Any], most: int) -> Figures:
             told = ", ".join(f"{callee} {ms * 1e3:.0f}" for callee, ms in
                              sorted(aten.items(), key=lambda p: -p[1])[:5] if ms)  # fmt: skip
             print(f"{name} operators us: {told}", flush=True)
-        for other in pair[1:]:
+        for other in (each for each in pair[1:] if each.name != gpu_models.FRONTEND):
             kinds = ("wall", "host", "gpu")
             found = {k: getattr(pair[0], k) / getattr(other, k) for k in kinds}
             ratios[f"{mode} of {other.name}'s"] = found
@@ -182,6 +185,7 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="without Inductor")
     parser.add_argument("--launches", type=int, default=0, help="kernels to list of each side")
     parser.add_argument("--eager", action="store_true", help="with eager mode")
+    parser.add_argument("--frontend", action="store_true", help="with torch's frontend alone")
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds for compiling")
     options = parser.parse_args()
     names = options.models.split(",") if options.models else list(GROUPS[options.group])
