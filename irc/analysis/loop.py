@@ -203,10 +203,16 @@ class Clusters:
             self._direct[cluster] = {self.find(d) for d in self._direct[cluster]} - {cluster}
         return self._direct[cluster]
 
-    def share_device(self, a: int, b: int) -> bool:
-        """Whether the arrays that two clusters make are on one device: a launch is."""
+    def why_apart(self, a: int, b: int) -> str:
+        """Why two clusters can't be one launch, whatever they compute: the arrays that a launch
+        makes are on one device, and it runs for one range of a size. "" where they can."""
         first, second = self._devices[a], self._devices[b]
-        return first == second or not first or not second
+        if first != second and first and second:
+            return "they are on two devices"
+        one, other = self.ops[a], self.ops[b]
+        if one.attributes.get(sym.WHEN) is not other.attributes.get(sym.WHEN):
+            return "they run for different ranges of a size"
+        return ""
 
     def can_merge(self, a: int, b: int) -> bool:
         """Whether no path leads from one cluster to the other through a third one."""

@@ -77,6 +77,11 @@ class Barrier(Trait):
     """All that stands after it stays after it: what it states of symbols holds from there on."""
 
 
+class RunsInRange(Trait):
+    """May run in a range of a size alone, which its attribute `when` says
+    (`irc.dialects.sym.ranges`)."""
+
+
 class ViewLike(Trait):
     """Each element of the result is one of the first operand, in another order or fewer or more
     often. With the flag `view` the result is in the operand's memory."""

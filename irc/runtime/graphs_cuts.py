@@ -203,6 +203,9 @@ class _StepFacts:
                 return "a size is found in data"
             if layout.device != self.device and not isinstance(step, P.LoadConstant | P.View):
                 return f"it has a tensor of {layout.device.partition(':')[0]}"
+        if isinstance(step, P.Launch | P.CallOperator | P.CopyInto) and step.when is not None:
+            if self.is_found(step.when.size):
+                return "a size is found in data"
         if isinstance(step, P.CallOperator) and self.is_found([c for _, c in step.arguments]):
             return "a size is found in data"
         if isinstance(step, P.Launch):

@@ -84,6 +84,22 @@ def test_a_number_that_the_host_reads_cuts_and_what_it_decides_stays_outside() -
                if isinstance(s, P.Alloc) and s.register == 2)  # fmt: skip
 
 
+def test_what_runs_for_a_range_of_a_size_that_is_found_stays_outside() -> None:
+    few = P.SizeRange(symbol("u0"), 0, 15)
+    ranged = attrs.evolve(launch(2, 7), when=few), P.CopyInto(2, 7, few)
+    for step in ranged:
+        steps = (
+            *CHAIN, P.Alloc(5, COUNT), launch(2, 5), P.ReadItem(6, 5, "int"), P.Bind("u0", 6),
+            P.Alloc(7, ROW), step, P.Alloc(3, ROW), launch(7, 3), P.Alloc(4, ROW), launch(3, 4),
+        )  # fmt: skip
+        found = cut(
+            program(*steps, layouts={**ROWS, 5: COUNT, 7: ROW}, out=4, kinds={6: "int"}), GPU
+        )
+        kinds = {type(s).__name__: p.captured for p in found.pieces for s in p.program.steps
+                 if getattr(s, "when", None)}  # fmt: skip
+        assert kinds == {type(step).__name__: False}
+
+
 def test_a_late_check_is_part_of_a_graph_and_a_strict_one_cuts() -> None:
     check = (P.Alloc(5, FLAG), launch(0, 5), P.ReadItem(6, 5, "bool"))
     steps = (*check, *CHAIN, P.AssertValue(6, "index", "IndexError"))

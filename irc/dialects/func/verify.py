@@ -8,6 +8,7 @@ from typing import TypeVar
 from irc.dialects.func.calls import called_type, check_same
 from irc.dialects.func.info import verify_info
 from irc.dialects.func.ops import STRIDED, CallOp, FuncOp, ReturnOp
+from irc.dialects.sym.ranges import verify_ranges
 from irc.ir import attributes as A
 from irc.ir.definition import Op
 from irc.ir.hooks import verifies, verifies_references
@@ -43,6 +44,7 @@ def verify_function(op: FuncOp) -> None:
     inputs = tuple(a.type for a in op.block.arguments)
     if inputs != op.type.inputs:
         op.fail("the entry block's arguments differ from the function's type")
+    verify_ranges(op.block)
     level = op.level
     if level in STRIDED:
         if level not in _levels:

@@ -21,7 +21,7 @@ from irc.ir.definition import (
     variadic_operand,
     variadic_result,
 )
-from irc.ir.traits import ConstantLike, MayAlias, Pure, ReadsMemory, WritesMemory
+from irc.ir.traits import ConstantLike, MayAlias, Pure, ReadsMemory, RunsInRange, WritesMemory
 from irc.ir.types import (
     FloatType,
     IndexType,
@@ -144,7 +144,7 @@ class CallAten(Op):
     """  # noqa: E501
 
     name = "graph.call_aten"
-    traits = frozenset({MayAlias})
+    traits = frozenset({MayAlias, RunsInRange})
     inputs = variadic_operand()
     callee = attribute(A.StringAttr)
     arguments = attribute(A.DictAttr)

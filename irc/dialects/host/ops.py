@@ -24,6 +24,7 @@ from irc.ir.traits import (
     MemoryView,
     Pure,
     ReadsMemory,
+    RunsInRange,
     SymbolOp,
     Terminator,
     WritesMemory,
@@ -85,7 +86,7 @@ class LaunchOp(Op):
     """
 
     name = "host.launch"
-    traits = frozenset({ReadsMemory, WritesMemory})
+    traits = frozenset({ReadsMemory, RunsInRange, WritesMemory})
     inputs = variadic_operand(TENSOR)
     outs = variadic_operand(TENSOR)
     callee = attribute(A.SymbolRefAttr)
@@ -155,7 +156,7 @@ class CallAtenOp(Op):
     """
 
     name = "host.call_aten"
-    traits = frozenset({MayAlias, ReadsMemory, WritesMemory})
+    traits = frozenset({MayAlias, ReadsMemory, RunsInRange, WritesMemory})
     inputs = variadic_operand()
     callee = attribute(A.StringAttr)
     arguments = attribute(A.DictAttr)
@@ -219,6 +220,6 @@ class HostCopyOp(Op):
     """
 
     name = "host.copy"
-    traits = frozenset({ReadsMemory, WritesMemory})
+    traits = frozenset({ReadsMemory, RunsInRange, WritesMemory})
     source = operand(TENSOR)
     target = operand(TENSOR)

@@ -22,7 +22,7 @@ from irc.dialects.layout.places import (
     verify_same_memory,
 )
 from irc.dialects.loop import signless
-from irc.dialects.sym.ranges import verify_when, when_of
+from irc.dialects.sym.ranges import verify_ranges, when_of
 from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.hooks import verifies, verifies_references
@@ -44,6 +44,7 @@ def verify_function(op: ops.HostFuncOp) -> None:
     verify_info(op)
     if type_.inputs != tuple(a.type for a in op.block.arguments):
         op.fail("the entry block's arguments differ from the function's type")
+    verify_ranges(op.regions[0].blocks[0])
 
 
 @verifies_references(ops.HostFuncOp)
@@ -77,7 +78,6 @@ def verify_launch(op: ops.LaunchOp) -> None:
     """The arrays of a launch against the kernel's pointers. Raises InvalidIR."""
     if op.outs and op.results:
         op.fail("has outs and results: a launch writes memory, or gives arrays")
-    verify_when(op)
     callee = kernel_of(op)
     if callee is None:
         return

@@ -22,7 +22,7 @@ from irc.ir.definition import (
 )
 from irc.ir.registry import register_attribute
 from irc.ir.symbols import Dim
-from irc.ir.traits import Free, Pure, Terminator
+from irc.ir.traits import Free, Pure, RunsInRange, Terminator
 from irc.ir.types import IndexType, IntegerType, TensorType, index
 
 TENSOR = of(TensorType)
@@ -161,7 +161,7 @@ class ComputeOp(Op):
     """
 
     name = "loop.compute"
-    traits = frozenset({Pure})
+    traits = frozenset({Pure, RunsInRange})
     inits = variadic_operand(TENSOR, "initial arrays of the scatter outputs")
     axes = attribute(A.ArrayAttr, "of AxisAttr: par axes and red or scan axes in any order")
     outputs = attribute(A.ArrayAttr, "of ResultAttr, one per yielded value")
@@ -230,7 +230,7 @@ class GroupOp(Op):
     """
 
     name = "loop.group"
-    traits = frozenset({Pure})
+    traits = frozenset({Pure, RunsInRange})
     axes = attribute(A.ArrayAttr, "of AxisAttr, all par")
     schedule = attribute(ScheduleAttr, optional=True)
     arrays = variadic_result(TENSOR)

@@ -9,7 +9,7 @@ from typing import Any
 
 from irc.dialects.loop.ops import ComputeOp, GroupOp, ReadOp, ResultAttr, YieldOp
 from irc.dialects.loop.verify_bounds import verify_read_bounds, verify_scatter_bounds
-from irc.dialects.sym.ranges import verify_when
+from irc.dialects.sym.ranges import WHEN
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.hooks import verifies
@@ -20,7 +20,6 @@ from irc.ir.types import FloatType, IndexType, IntegerType, TensorType
 @verifies(ComputeOp)
 def verify_compute(op: ComputeOp) -> None:
     """Axes, outputs and results of a compute. Raises InvalidIR."""
-    verify_when(op)
     axes, outputs = op.axis_list, op.output_list
     names = [axis.name for axis in axes]
     if len(set(names)) != len(names):
@@ -98,7 +97,6 @@ def _verify_yielded(op: ComputeOp, output: ResultAttr, value: Value) -> None:
 @verifies(GroupOp)
 def verify_group(op: GroupOp) -> None:
     """Members, shared axes and what is stored of a group. Raises InvalidIR."""
-    verify_when(op)
     shared = op.axis_list
     if any(axis.kind != "par" for axis in shared):
         raise InvalidIR("shares an axis that is not par", op=op)
@@ -109,6 +107,8 @@ def verify_group(op: GroupOp) -> None:
             continue
         if not isinstance(member, ComputeOp | GroupOp):
             raise InvalidIR(f"holds '{member.name}', which is neither compute nor group", op=op)
+        if WHEN in member.attributes:
+            raise InvalidIR(f"a member runs where its group does: '{WHEN}' stands there", op=member)
         if isinstance(member, ComputeOp):
             if any(o.kind == "scatter" and o.combiner != "set" for o in member.output_list):
                 raise InvalidIR("a scatter that combines can't be a member of a group", op=member)

@@ -17,7 +17,7 @@ from irc.dialects.sym.ops import (
     RefineOp,
     ValueOp,
 )
-from irc.dialects.sym.ranges import ChooseOp, RangeAttr
+from irc.dialects.sym.ranges import WHEN, ChooseOp, RangeAttr, range_entry, when_of
 
 __all__ = [
     "verify",
@@ -33,4 +33,7 @@ __all__ = [
     "RangeAttr",
     "RefineOp",
     "ValueOp",
+    "WHEN",
+    "range_entry",
+    "when_of",
 ]

@@ -4,9 +4,10 @@
     %b = host.launch %x {callee = @k1, when = #sym.range<s0, 17>} : ...
     %y = sym.choose %a, %b : ...
 
-Any operation may have a range. Where the size is not in it the operation does nothing, and its
-results may be anything: only operations with a range inside its own read them, and `sym.choose`,
-whose operands' ranges cover all sizes.
+An operation of a function's block that may have a range (trait `RunsInRange`: computes, groups,
+launches, calls, copies) does nothing where the size is not in it, and its results may be anything:
+only operations with a range inside its own read them, and `sym.choose`, whose operands' ranges
+cover all sizes.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from irc.ir import attributes as A
-from irc.ir.core import Operation
+from irc.ir.core import Block, Operation
 from irc.ir.definition import Op, of, result, variadic_operand
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.hooks import parses_parameters, prints_parameters
 from irc.ir.registry import register_attribute
 from irc.ir.symbols import Dim, format_dim
-from irc.ir.traits import MayAlias, Pure
+from irc.ir.traits import MayAlias, MemoryView, Pure, RunsInRange
 from irc.ir.types import TensorType
 
 WHEN = "when"
@@ -99,6 +101,11 @@ def when_of(op: Operation | None) -> RangeAttr | None:
     return when if isinstance(when, RangeAttr) else None
 
 
+def range_entry(op: Operation) -> dict[str, A.Attribute]:
+    """The entry that says in which range an operation runs, for another that stands for it."""
+    return {WHEN: op.attributes[WHEN]} if WHEN in op.attributes else {}
+
+
 def gap_in(ranges: Sequence[RangeAttr]) -> str:
     """Why ranges don't cover all sizes in their order, each once; "" where they do."""
     begin: int | None = 0
@@ -130,31 +137,30 @@ def covers(ranges: Iterable[RangeAttr], whole: RangeAttr | None) -> bool:
     return whole.most is not None and begin is not None and begin > whole.most
 
 
-def verify_when(op: Operation) -> None:
-    """What makes something in a range alone is read in that range alone. Raises InvalidIR."""
-    from irc.ir.diagnostics import InvalidIR
+def verify_ranges(block: Block) -> None:
+    """What the operations of a function make in a range alone is read in that range alone, and no
+    operation has a range that can't. Raises InvalidIR."""
+    for op in block.ops:
+        if WHEN in op.attributes:
+            _verify_range(op)
 
-    own = op.attributes.get(WHEN)
-    if own is None:
-        return
+
+def _verify_range(op: Operation) -> None:
+    own = op.attributes[WHEN]
     if not isinstance(own, RangeAttr):
         raise InvalidIR(f"runs {WHEN} {own}, which is no #sym.range", op=op)
+    if RunsInRange not in op.traits:
+        raise InvalidIR(f"has {WHEN} = {own}, but runs for all sizes: computes, groups, launches, "
+                        "calls and copies have ranges", op=op)  # fmt: skip
     for user in (user for value in op.results for user in value.users):
         reader = _beside(user, op)
         inside = when_of(reader)
         if isinstance(reader, ChooseOp) or (inside is not None and own.contains(inside)):
             continue
-        if _is_view(reader):
-            continue
+        if MemoryView in reader.traits:
+            continue  # another handle on memory, which reads nothing
         raise InvalidIR(f"runs for sizes in {own} alone, but {reader.name} reads its results for "
                         "others, too", op=op)  # fmt: skip
-
-
-def _is_view(op: Operation) -> bool:
-    """Whether an operation is another handle on memory, which reads nothing."""
-    from irc.ir.traits import MemoryView
-
-    return MemoryView in type(op).traits
 
 
 def _beside(user: Operation, op: Operation) -> Operation:
@@ -165,5 +171,5 @@ def _beside(user: Operation, op: Operation) -> Operation:
 
 
 __all__ = [
-    "WHEN", "ChooseOp", "RangeAttr", "covers", "gap_in", "when_of", "verify_when",
+    "WHEN", "ChooseOp", "RangeAttr", "covers", "gap_in", "range_entry", "verify_ranges", "when_of",
 ]  # fmt: skip

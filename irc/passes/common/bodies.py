@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from irc.analysis.positions import placeholders_of
-from irc.dialects import loop
+from irc.dialects import loop, sym
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
@@ -197,15 +197,17 @@ def make_compute(
     result_types: Sequence[Type],
     body: Body,
     inits: Sequence[Value] = (),
-    location: Location | None = None,
+    stands_for: Operation | None = None,
 ) -> loop.ComputeOp:
-    """Insert a `loop.compute` whose finished body is `body`."""
+    """Insert a `loop.compute` whose finished body is `body`. Where it stands for an operation, or a
+    part of it, it has its location and runs for the same range of a size."""
+    own = {} if stands_for is None else sym.range_entry(stands_for)
     op = loop.ComputeOp(
         inits,
         result_types,
-        {"axes": axes, "outputs": A.ArrayAttr(outputs)},
+        {"axes": axes, "outputs": A.ArrayAttr(outputs), **own},
         (Region([body.block]),),
-        builder.location if location is None else location,
+        builder.location if stands_for is None else stands_for.location,
     )
     builder.insert(op)
     return op

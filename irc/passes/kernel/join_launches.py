@@ -9,9 +9,8 @@ import attrs
 
 from irc.analysis.launches import launch_bytes
 from irc.analysis.loop import Clusters, estimate, relies_on_checks
-from irc.dialects import arith, func, graph, host, kernel
+from irc.dialects import arith, func, graph, host, kernel, sym
 from irc.dialects.kernel.verify import SCRATCH_BYTES
-from irc.dialects.sym.ranges import WHEN
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
@@ -123,7 +122,6 @@ class _JoinPlanner:
         return (
             callee is not None
             and callee.grid is not None
-            and WHEN not in op.attributes
             and (not callee.initialized or callee.copying is not None or callee.is_gpu)
             and not op.outs
             and self.updates_alone(op, arrays)
@@ -159,7 +157,7 @@ class _JoinPlanner:
         if len(members) > self.options.max_parts or clusters.depends(b, a):
             return False
         callees = [self.kernels[m.callee] for m in members]
-        if not clusters.share_device(a, b) or not _alike(callees, self.target):
+        if clusters.why_apart(a, b) or not _alike(callees, self.target):
             return False
         large = [m for m in members if not self.is_small(m)]
         if large and not self.goes_along(large, members):
@@ -277,6 +275,7 @@ class _Joiner:
         attributes: dict[str, A.Attribute] = {
             "callee": A.SymbolRefAttr(joined.sym_name),
             SEGMENTS: A.DenseIntsAttr((len(values), 0)),
+            **sym.range_entry(members[0]),
         }
         if any("checked" in op.attributes for op in members):
             attributes["checked"] = A.UNIT

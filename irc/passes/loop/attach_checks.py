@@ -212,6 +212,8 @@ def place_in(
     """Where in `kernel` a check may be evaluated; why nowhere."""
     if kernel.schedule is not None:
         return "the kernel is scheduled already"
+    if sym.when_of(kernel) is not None:
+        return "the kernel runs for a range of a size alone"
     axes = kernel.axis_list
     if any(a.name != axis_name(k) for k, a in enumerate(axes)):
         return "the kernel's axes have names of their own"

@@ -144,7 +144,7 @@ class _Winograd:
         type_: Any, body: Body, schedule: CpuSchedule, inits: Sequence[Value] = (),
     ) -> Value:  # fmt: skip
         compute = make_compute(
-            builder, A.ArrayAttr(axes), [output], [type_], body, inits, self.conv.location
+            builder, A.ArrayAttr(axes), [output], [type_], body, inits, self.conv
         )
         compute.attributes["schedule"] = schedule.to_attribute()
         return compute.results[0]

@@ -293,7 +293,7 @@ def par_axes_first(op: loop.ComputeOp, last: str = "red") -> loop.ComputeOp:
         [loop.AxisAttr(axis_name(n), a.kind, a.extent) for n, a in enumerate(ordered)]
     )
     types = [r.type for r in op.results]
-    new = make_compute(Builder.before(op), axes, op.output_list, types, body, (), op.location)
+    new = make_compute(Builder.before(op), axes, op.output_list, types, body, (), op)
     for old, fresh in zip(op.results, new.results, strict=True):
         fresh.name_hint = old.name_hint
     op.replace_with(new)
@@ -321,7 +321,7 @@ def split_axis(op: loop.ComputeOp, k: int, outer: Dim, inner: Dim) -> loop.Compu
             types.append(_split_type(result.type, place, outer, inner))
             places.append(place)
     builder = Builder.before(op)
-    new = make_compute(builder, axes, op.output_list, types, body, (), op.location)
+    new = make_compute(builder, axes, op.output_list, types, body, (), op)
     for old, fresh, place in zip(op.results, new.results, places, strict=True):
         fresh.name_hint = old.name_hint
         _redirect(old, fresh, place, inner)

@@ -179,8 +179,8 @@ class _GroupPlanner:
     def try_merge(self, a: int, b: int) -> str | None:
         """Group two clusters if that is legal and pays: None, else the reason."""
         clusters = self.clusters
-        if not clusters.share_device(a, b):
-            return "they are on two devices"
+        if apart := clusters.why_apart(a, b):
+            return apart
         first, second = self.prefixes[a], self.prefixes[b]
         if first.tiles or second.tiles:
             return self.try_epilogue(a, b)

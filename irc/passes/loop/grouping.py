@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irc.analysis.loop import reads_by_source
-from irc.dialects import loop
+from irc.dialects import loop, sym
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region
 from irc.ir.location import fuse
@@ -29,7 +29,7 @@ def group_members(
     group = loop.GroupOp(
         (),
         [value.type for value in stored],
-        {"axes": make_axes(extents)},
+        {"axes": make_axes(extents), **sym.range_entry(members[0])},
         (Region([block]),),
         fuse([m.location for m in members], "group-computes"),
     )
@@ -41,6 +41,7 @@ def group_members(
         old.replace_uses_if(new, lambda user: user.parent_op not in inside)
     for member in members:
         member.detach()
+        member.attributes.pop(sym.WHEN, None)  # the group's now
         block.append(member)
         name_unit_axes(member, group)
     segments = A.DenseIntsAttr((len(stored), 0, 0))

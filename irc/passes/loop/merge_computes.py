@@ -15,7 +15,7 @@ from irc.analysis.loop import (
     points,
     reads_by_source,
 )
-from irc.dialects import loop
+from irc.dialects import loop, sym
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.location import fuse
@@ -188,8 +188,8 @@ class _MergePlanner:
     def try_merge(self, a: int, b: int) -> str | None:
         """Merge two clusters if that is legal: None, else the reason."""
         clusters = self.clusters
-        if not clusters.share_device(a, b):
-            return "they are on two devices"
+        if apart := clusters.why_apart(a, b):
+            return apart
         space = self.spaces[a].joined(self.spaces[b])
         if isinstance(space, str):
             return space
@@ -369,7 +369,7 @@ def _build_merged(
     merged = loop.ComputeOp(
         (),
         [value.type for value in kept],
-        {"axes": axes, "outputs": A.ArrayAttr(outputs)},
+        {"axes": axes, "outputs": A.ArrayAttr(outputs), **sym.range_entry(first)},
         (Region([block]),),
         fuse([m.location for m in members], "merge-computes"),
     )

@@ -15,7 +15,7 @@ from typing import Any
 from irc.analysis.contraction import follows_tiles, tiled
 from irc.analysis.cost import class_of, work
 from irc.analysis.loop import array_bytes, computes_in, is_map, outer_op, points
-from irc.dialects import loop
+from irc.dialects import loop, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, OpResult, Region
@@ -144,7 +144,7 @@ def narrowed(op: loop.ComputeOp, names: Set[str]) -> loop.ComputeOp:
     assert isinstance(old, TensorType)
     type_ = TensorType(shape, old.element, contiguous_strides(shape), old.device)
     narrow = make_compute(
-        Builder.before(op), A.ArrayAttr(axes), op.output_list, [type_], body, (), op.location
+        Builder.before(op), A.ArrayAttr(axes), op.output_list, [type_], body, (), op
     )
     view = Body(op.block, op.yield_op)
     view.location = op.location
@@ -295,7 +295,10 @@ def _move(op: loop.ComputeOp, kernel: Kernel, read: Sequence[OpResult]) -> None:
             copier.copy(inner)
     yielded = [op.yield_op.values[result.index] for result in read]
     body.finish([copier.values.get(value, value) for value in yielded])
+    attributes: dict[str, A.Attribute]
     attributes = {"axes": A.ArrayAttr(axes), "outputs": A.ArrayAttr([loop.MAP] * len(read))}
+    if isinstance(kernel, loop.ComputeOp):
+        attributes |= sym.range_entry(kernel)
     region = Region([body.block])
     member = loop.ComputeOp((), [r.type for r in read], attributes, (region,), op.location)
     kernel.parent.insert_before(member, kernel)  # type: ignore[union-attr]

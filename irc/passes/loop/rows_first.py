@@ -163,7 +163,7 @@ def turn(op: loop.ComputeOp, order: Sequence[int]) -> None:
     )
     types = [turned_type(r.type, order) for r in op.results]
     builder = Builder.before(op)
-    new = make_compute(builder, axes, op.output_list, types, body, (), op.location)
+    new = make_compute(builder, axes, op.output_list, types, body, (), op)
     for before, after in zip(op.results, new.results, strict=True):
         after.name_hint = before.name_hint
         _redirect(before, after, order)

@@ -10,7 +10,7 @@ import attrs
 from irc.analysis.contraction import contraction_of, tiled
 from irc.analysis.cost import cost_of, told
 from irc.analysis.loop import array_bytes, estimate, points
-from irc.dialects import loop
+from irc.dialects import loop, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
@@ -166,6 +166,7 @@ class SplitReductions(Pass):
             partial = _partial_axes(op, split, builder)
         else:
             partial = _partial_ranges(op, split, builder)
+        partial.attributes.update(sym.range_entry(outer))
         return _combine(op, split, partial, results_first=target.is_gpu)
 
     def _split_depth(
@@ -388,6 +389,7 @@ def _ungrouped(group: loop.GroupOp) -> list[loop.ComputeOp]:
         result.replace_all_uses_with(value)
     for member in members:
         member.detach()
+        member.attributes.update(sym.range_entry(group))
         block.insert_before(member, group)
     group.erase()
     return members
@@ -459,7 +461,7 @@ def _partial_axes(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.Co
     shape = [a.extent for a in axes if a.kind == "par"]
     body = Body(_copy_block(op))
     types = list(_partial_types(op, shape))
-    return make_compute(builder, A.ArrayAttr(axes), op.output_list, types, body, (), op.location)
+    return make_compute(builder, A.ArrayAttr(axes), op.output_list, types, body, (), op)
 
 
 def _copy_block(op: loop.ComputeOp) -> Block:
@@ -506,7 +508,7 @@ def _partial_ranges(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.
     )
     shape = [e for e, kind in zip(extents, kinds, strict=True) if kind == "par"]
     types = list(_partial_types(op, shape))
-    return make_compute(builder, axes, op.output_list, types, body, (), op.location)
+    return make_compute(builder, axes, op.output_list, types, body, (), op)
 
 
 def _combine(
@@ -549,7 +551,7 @@ def _combine(
             old += [None, None]
     body.finish(values)
     builder = Builder.before(op)
-    combined = make_compute(builder, axes, outputs, types, body, (), op.location)
+    combined = make_compute(builder, axes, outputs, types, body, (), op)
     for whole, new in zip(old, combined.results, strict=True):
         if whole is not None:
             new.name_hint = whole.name_hint
@@ -557,13 +559,13 @@ def _combine(
     each = math.prod(estimate(a.extent) for a in first if a.kind == "red")
     for squares, number in moments:
         between, within = combined.results[number : number + 2]
-        squares.replace_all_uses_with(_together(builder, squares, between, within, each))
+        squares.replace_all_uses_with(_together(builder, op, squares, between, within, each))
     op.erase()
     return combined
 
 
 def _together(
-    builder: Builder, squares: Value, between: Value, within: Value, each: int
+    builder: Builder, op: loop.ComputeOp, squares: Value, between: Value, within: Value, each: int
 ) -> Value:
     """The sums of squared deviations of parts of `each` points, by those of their means, and those
     within them."""
@@ -574,6 +576,7 @@ def _together(
     left, right = body.read(between, place), body.read(within, place)
     scaled = body.op("arith.mulf", left, body.constant(each, left.type))
     body.finish([body.op("arith.addf", scaled, right)])
-    together = make_compute(builder, make_axes(type_.shape), [loop.MAP], [type_], body)
+    axes = make_axes(type_.shape)
+    together = make_compute(builder, axes, [loop.MAP], [type_], body, (), op)
     together.results[0].name_hint = squares.name_hint
     return together.results[0]

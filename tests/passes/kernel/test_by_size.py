@@ -40,6 +40,7 @@ func.func @main(%x: T) -> T attributes {level = "loop"} {
   %y = sym.choose %a, %b : (T, T) -> T
   func.return %y : T
 }""".replace("T", "tensor<[s0, 8] x f32, strides [8, 1]>")
+TENSOR = "tensor<[s0, 8] x f32, strides [8, 1]>"
 
 
 def product(rows="m: s0", inner=96, columns=64, depth="k", bind=""):
@@ -179,6 +180,110 @@ def test_ranges_that_leave_sizes_out_are_refused(old, new, message):
     assert old in ARMS
     with pytest.raises(InvalidIR, match=re.escape(message)):
         verify(irc.parse(ARMS.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("when", "message"),
+    [("#sym.range<s0, 0, 15>", "'layout.copy': has when"), ("true", "is no #sym.range")],
+)
+def test_only_what_can_be_left_out_has_a_range(when, message):
+    old = f"%y = sym.choose %a, %b : ({TENSOR}, {TENSOR}) -> {TENSOR}"
+    assert old in ARMS
+    text = ARMS.replace(old, f"%y = layout.copy %x {{when = {when}}} : ({TENSOR}) -> {TENSOR}")
+    text = re.sub(r" attributes \{when = [^}]*\}", "", text)
+    with pytest.raises(InvalidIR, match=re.escape(message)):
+        verify(irc.parse(text))
+
+
+ROW = "tensor<[s0] x f32, strides [1]>"
+
+
+def reduced(name, combiner, when):
+    """Rows of %x, combined, in a range of sizes."""
+    own = f" attributes {{when = #sym.range<{when}>}}" if when else ""
+    return f"""
+  %{name} = loop.compute par(i0: s0) red(i1: 512) -> reduce({combiner}, f32){own} {{
+    %v = loop.read %x[i0, i1] : f32
+    loop.yield %v
+  }} : {ROW}"""
+
+
+def centered(name, rows, when):
+    """%x without what rows have, in a range of sizes."""
+    return f"""
+  %{name} = loop.compute par(i0: s0, i1: 512) -> map attributes {{when = #sym.range<{when}>}} {{
+    %v = loop.read %x[i0, i1] : f32
+    %r = loop.read %{rows}[i0] : f32
+    %w = arith.subf %v, %r : f32
+    loop.yield %w
+  }} : W"""
+
+
+FEW, MANY = "s0, 0, 15", "s0, 16"
+CHAINS = f"""
+func.func @main(%x: W) -> (W, {ROW}) attributes {{level = "loop"}} {{
+  %n = sym.bind_size %x {{dim = 0 : i64, symbol = "s0", hint = 4096 : i64}} : (W) -> index
+{reduced("a", "sum", FEW)}{reduced("b", "max", MANY)}{reduced("c", "min", "")}
+{centered("d", "a", FEW)}{centered("e", "b", MANY)}
+  %y = sym.choose %d, %e : (W, W) -> W
+  func.return %y, %c : W, {ROW}
+}}""".replace("W", "tensor<[s0, 512] x f32, strides [512, 1]>")
+
+
+@pytest.mark.parametrize(
+    "passes",
+    ["merge-computes", "group-computes", "split-reductions{parts=4 max_results=100000}",
+     "inline-computes,merge-computes,group-computes,localize,split-reductions"],
+)  # fmt: skip
+def test_what_runs_for_one_range_is_fused_with_nothing_of_another(passes):
+    """And what stands for a part of it runs where it did."""
+    module, exact = irc.parse(CHAINS), irc.parse(CHAINS)
+    PassManager.parse(passes, verify="each").run(module)
+    block = module.lookup("main").block
+    ranges = {str(op.attributes.get(WHEN)) for op in block.ops
+              if isinstance(op, loop.ComputeOp | loop.GroupOp)}  # fmt: skip
+    assert ranges == {f"#sym.range<{FEW}>", f"#sym.range<{MANY}>", "None"}
+    if "group" in passes:
+        assert sum(isinstance(op, loop.GroupOp) and WHEN in op.attributes for op in block.ops) == 2
+    PassManager.parse(f"schedule,{REST}", verify="each").run(module)
+    program = irc.build(module)
+    for size in (1, 15, 16, 40):
+        x = torch.randn(size, 512)
+        for result, value in zip(program(x), irc.run(exact, x), strict=True):
+            torch.testing.assert_close(result, value)
+
+
+def test_a_member_has_no_range_of_its_own():
+    module = irc.parse(CHAINS)
+    PassManager.parse("group-computes").run(module)
+    old = "-> reduce(sum, f32)"
+    text = irc.print_op(module).replace(old, f"{old} attributes {{when = #sym.range<{FEW}>}}")
+    with pytest.raises(InvalidIR, match="a member runs where its group does"):
+        verify(irc.parse(text))
+
+
+def test_launches_join_within_one_range_only():
+    few, many = reduced("a", "sum", FEW) + reduced("c", "min", FEW), reduced("b", "max", MANY)
+    text = f"""
+func.func @main(%x: W) -> ({ROW}, {ROW}) attributes {{level = "loop"}} {{
+  %n = sym.bind_size %x {{dim = 0 : i64, symbol = "s0", hint = 64 : i64}} : (W) -> index
+{few}{many}{reduced("d", "min", MANY)}
+  %y = sym.choose %a, %b : ({ROW}, {ROW}) -> {ROW}
+  %z = sym.choose %c, %d : ({ROW}, {ROW}) -> {ROW}
+  func.return %y, %z : {ROW}, {ROW}
+}}""".replace("W", "tensor<[s0, 512] x f32, strides [512, 1]>")
+    module = irc.parse(text)
+    PassManager.parse("schedule,form-kernels,join-launches", verify="each").run(module)
+    launches = [op for op in module.walk() if isinstance(op, host.LaunchOp)]
+    ranges = [str(op.attributes[WHEN]) for op in launches]
+    assert sorted(ranges) == [f"#sym.range<{FEW}>", f"#sym.range<{MANY}>"]
+    PassManager.parse("bufferize,plan-memory", verify="each").run(module)
+    program = irc.build(module)
+    for size in (3, 16):
+        x = torch.randn(size, 512)
+        first, second = program(x)
+        torch.testing.assert_close(first, x.sum(1) if size < 16 else x.max(1).values)
+        torch.testing.assert_close(second, x.min(1).values)
 
 
 def test_memory_that_is_written_for_some_sizes_is_not_read_for_others():
