@@ -74,6 +74,7 @@ class ThreadMeasurer:
         self.close = self._inner.close
         self.rest = self._inner.rest
         self.failed: dict[Candidate, str] = {}
+        self.goes_on = True  # whether what the budget let nobody build is built
 
     def begin(self) -> None:
         """Make the arguments. Raises NoArguments."""
@@ -94,10 +95,11 @@ class ThreadMeasurer:
         clock: Callable[[], float],
         step: Callable[[], None],
     ) -> tuple[dict[int, str], dict[int, float]]:
-        """Build all that are not built; gives why some have no program, by number, and no samples.
-        """
+        """Build all that are not built, as far as it `goes_on`; gives why some have no program, by
+        number, and no samples."""
         left = [n for n, each in enumerate(candidates)
-                if not self._inner.has(each) and self.failed.get(each, UNBUILT) == UNBUILT]
+                if not self._inner.has(each) and self.failed.get(each, UNBUILT) == UNBUILT
+                and (self.goes_on or not n or each not in self.failed)]
         failed = build_on_threads(
             lambda number: self.prepare_one(candidates[number]), left, self._options, deadline,
             clock, step, self.gpu,

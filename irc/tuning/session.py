@@ -32,7 +32,7 @@ from irc.tuning.measurers import (
 )
 from irc.tuning.problem import Problem, main_of, target_of_problem
 from irc.tuning.progress import Progress
-from irc.tuning.waves import UNPROMISING, opening, unpromising
+from irc.tuning.waves import UNPROMISING, gains, opening, shares_of, unpromising
 
 if TYPE_CHECKING:
     from irc.tuning.rounds import Timings
@@ -43,19 +43,39 @@ MOST_FAILED = 3
 LOCK_FACTOR = 2.0
 """Another process's tuning of the same is waited for so many times the budget."""
 BUILDING_SHARE = 0.7
-"""Of the seconds that are left, what building the candidates of several problems may take."""
+"""Of the seconds that are left, what building the candidates of several problems may take ..."""
+TIMING = 10.0
+"""... or all but so many times what timing the first ones took (five times as many rounds, of twice
+as many candidates) and what the longest of them took to build, if that is more."""
+
+NO_SECONDS = "the budget is used up"
 
 Asked = tuple[Problem, Sequence[Candidate]]
 
 
 @attrs.frozen
 class Open:
-    """A problem that no store knows, with the key that it is kept by."""
+    """A problem that no store knows, with the key that it is kept by. count: how often it is asked.
+    """
 
     problem: Problem
     candidates: Sequence[Candidate]
     key: str
     device: str
+    count: int = 1
+
+
+@attrs.frozen(eq=False)
+class Built:
+    """What has built candidates of problems, by their keys, if anything has; and the problems'
+    shares of the time that they take together."""
+
+    measurers: Mapping[str, ThreadMeasurer]
+    shares: Mapping[str, float]
+
+    def of(self, each: Open) -> tuple[ThreadMeasurer, ...]:
+        """What has built a problem's candidates, if anything has."""
+        return (self.measurers[each.key],) if each.key in self.measurers else ()
 
 
 def choose(problem: Problem, candidates: Sequence[Candidate], context: PassContext) -> Candidate:
@@ -120,6 +140,8 @@ class Session:
             device = device_name(problem)
             key = problem_key(problem, candidates, device, self.tag)
             places.append((key, None))
+            if key in open_:
+                open_[key] = attrs.evolve(open_[key], count=open_[key].count + 1)
             if key in self._chosen or key in open_:
                 continue
             winner = _stored(problem, candidates, stores, key, tell)
@@ -147,9 +169,9 @@ class Session:
     def _measure_all(
         self, open_: Mapping[str, Open], stores: Stores, tell: Callable[[str], None]
     ) -> None:
-        """Measure what no store has, one problem after the other. Those that others measure are
-        waited for in the order of their keys, so that nobody waits for who waits for him, and for
-        all of them `LOCK_FACTOR` times the budget at most."""
+        """Measure what no store has. What others measure is waited for in the order of the keys, so
+        that nobody waits for who waits for him, and for all of them `LOCK_FACTOR` times the budget
+        at most."""
         with ExitStack() as locks:
             left = []
             until = self.clock() + LOCK_FACTOR * self.options.max_autotune_budget
@@ -165,13 +187,38 @@ class Session:
             with self._counted():
                 built = self._built(left)
             try:
-                for each in left:
-                    with self._counted():
-                        winner = self._measured(each, stores, tell, *built.get(each.key, ()))
-                    self._chosen[each.key] = each.candidates[winner]
+                self._measure_by_shares(left, built, stores, tell)
             finally:
-                for (measurer,) in built.values():
+                for measurer in built.measurers.values():
                     measurer.close()
+
+    def _measure_by_shares(
+        self, several: Sequence[Open], built: Built, stores: Stores, tell: Callable[[str], None]
+    ) -> None:
+        """Measure one problem after the other. Each has its share of the seconds that are left, or
+        an equal part if that is more; those whose end was cut go on with what the others left, the
+        ones first that take most of the program's time."""
+
+        def settle(each: Open, outcome: Timings | str) -> None:
+            winner = self._winner(each, outcome, stores, tell)
+            self._chosen[each.key] = each.candidates[winner]
+
+        cut: list[tuple[Open, Timings]] = []
+        for place, each in enumerate(several):
+            rest = shares_of({one.key: built.shares[one.key] for one in several[place:]})
+            part = max(rest[each.key], 1 / len(rest))
+            with self._counted():
+                outcome = self._timed(each, part, *built.of(each))
+            if not isinstance(outcome, str) and outcome.cut and len(several) > 1:
+                cut.append((each, outcome))
+            else:
+                settle(each, outcome)
+        for each, before in sorted(cut, key=lambda pair: -built.shares[pair[0].key]):
+            for measurer in built.of(each):
+                measurer.goes_on = True
+            with self._counted():
+                outcome = self._timed(each, 1.0, *built.of(each)) if self.left else before
+            settle(each, before if isinstance(outcome, str) else outcome)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -182,66 +229,73 @@ class Session:
         finally:
             self.spent += self.clock() - start
 
-    def _built(self, several: Sequence[Open]) -> dict[str, tuple[ThreadMeasurer]]:
+    def _built(self, several: Sequence[Open]) -> Built:
         """The candidates of several problems, built on threads at once: of each problem first the
-        first, and so on, as long as there is time; what was not built then is built alone. Where
-        the cost model knows candidates, the first of each backend are timed before others are
-        built."""
+        first, and so on, as long as there is time. Where the cost model knows candidates, the first
+        of each backend are timed before others are built, those first that may save most."""
         from irc.tuning import pool
 
+        none = Built({}, shares_of({each.key: each.count for each in several}))
         informed = any(candidate.expected for each in several for candidate in each.candidates)
         if not several or not self.left or len(several) < 2 and not informed:
-            return {}
+            return none
         if self.options.autotune_in_subproc and pool.can_start():
-            return {}  # each worker builds what it times
+            return none  # each worker builds what it times
         measurers = {each.key: ThreadMeasurer(each.problem, self.options) for each in several}
-        deadline = self.clock() + BUILDING_SHARE * self.left
+        start, left = self.clock(), self.left
+        deadline = start + BUILDING_SHARE * left
         first = {each.key: opening(each.candidates) for each in several}
-        self._build(several, measurers, first, deadline)
-        rest = {}
-        for each in several:
-            if len(first[each.key]) == len(each.candidates):
-                continue
-            dropped = self._looked(each, measurers[each.key], first[each.key], deadline)
-            measurers[each.key].failed.update({each.candidates[n]: w for n, w in dropped.items()})
-            rest[each.key] = [n for n in range(len(each.candidates))
-                              if n not in dropped and n not in first[each.key]]  # fmt: skip
-        self._build([each for each in several if rest.get(each.key)], measurers, rest, deadline)
-        return {key: (measurer,) for key, measurer in measurers.items()}
+        turns = in_turns(several, first)
+        longest = self._build(several, measurers, turns, deadline, len(several))
+        shares = none.shares
+        if any(len(first[each.key]) < len(each.candidates) for each in several):
+            begun = self.clock()
+            looked = {each.key: self._looked(each, measurers[each.key], first[each.key], deadline)
+                      for each in several}  # fmt: skip
+            reserved = TIMING * (self.clock() - begun) + longest
+            deadline = max(deadline, start + left - reserved)
+            shares = _shares(several, looked)
+            rest = _worthwhile(several, measurers, looked, shares)
+            self._build(several, measurers, rest, deadline, 0)
+        for measurer in measurers.values():
+            measurer.goes_on = False
+        return Built(measurers, shares)
 
     def _build(
         self,
         several: Sequence[Open],
         measurers: Mapping[str, ThreadMeasurer],
-        numbers: Mapping[str, Sequence[int]],
+        numbers: Sequence[tuple[str, int]],
         deadline: float,
-    ) -> None:
-        """Build the candidates of problems that have these numbers, of each the first, and so on.
-        """
-        turns = max((len(numbers[each.key]) for each in several), default=0)
-        pairs = [(each.key, each.candidates[numbers[each.key][turn]])
-                 for turn in range(turns)
-                 for each in several if turn < len(numbers[each.key])]  # fmt: skip
+        needed: int,
+    ) -> float:
+        """Build candidates of problems, by their keys and numbers, in this order; the first ones,
+        so many as are needed, whatever the deadline. Gives the seconds that the longest took."""
+        candidates = {each.key: each.candidates for each in several}
+        pairs = [(key, candidates[key][number]) for key, number in numbers]
         if not pairs:
-            return
+            return 0.0
+        taken = [0.0]
 
         def prepare(pair: tuple[str, Candidate]) -> None:
+            start = self.clock()
             measurers[pair[0]].prepare_one(pair[1])
+            taken.append(self.clock() - start)
 
-        gpu = any(measurers[each.key].gpu for each in several)
-        needed = sum(0 in numbers[each.key] for each in several)
+        gpu = any(measurers[key].gpu for key, _ in numbers)
         with Progress(f"{len(several)} problems", len(pairs)) as bar:
             failed = build_on_threads(
                 prepare, pairs, self.options, deadline, self.clock, bar.step, gpu, needed
             )
         for number, reason in failed.items():
             measurers[pairs[number][0]].failed[pairs[number][1]] = reason
+        return max(taken)
 
     def _looked(
         self, each: Open, measurer: ThreadMeasurer, first: Sequence[int], deadline: float
-    ) -> dict[int, str]:
-        """Time the candidates of a problem that have these numbers in a few rounds; gives those of
-        the others that are not worth being built, and why."""
+    ) -> dict[int, float] | None:
+        """The times of the candidates of a problem that have these numbers, of a few rounds; None
+        where its arguments find no memory, so that nothing of it is measured."""
         from irc.tuning.rounds import LEAST_ROUNDS, hold
 
         usable = [n for n in first if each.candidates[n] not in measurer.failed]
@@ -249,11 +303,11 @@ class Session:
             measurer.begin()
             held = hold(usable, lambda n: measurer.seconds(each.candidates[n]), deadline,
                         reason_of, self.clock, LEAST_ROUNDS)  # fmt: skip
-        except NoArguments as error:
-            return {n: str(error) for n in range(len(each.candidates)) if n not in first}
+        except NoArguments:
+            return None
         finally:
             measurer.rest()
-        return unpromising(each.candidates, dict(zip(usable, held.seconds, strict=True)))
+        return dict(zip(usable, held.seconds, strict=True))
 
     @property
     def tag(self) -> str:
@@ -261,13 +315,28 @@ class Session:
         values = {name: getattr(self.options, name) for name in BUILT_WITH}
         return f"{self.options.autotune_cache_tag} {values}"
 
-    def _measured(
-        self, each: Open, stores: Stores, tell: Callable[[str], None], *built: ThreadMeasurer
+    def _timed(self, each: Open, part: float, *built: ThreadMeasurer) -> Timings | str:
+        """The times of a problem's candidates, within a part of the seconds that are left; or why
+        there are none: no seconds are left, or its arguments find no memory."""
+        if not self.left:
+            return NO_SECONDS
+        self._count_product(each.problem)
+        deadline = self.clock() + self.left * part
+        try:
+            return measure(
+                each.problem, each.candidates, self.options, deadline, self.clock, *built
+            )
+        except NoArguments as error:
+            return str(error)
+
+    def _winner(
+        self, each: Open, outcome: Timings | str, stores: Stores, tell: Callable[[str], None]
     ) -> int:
+        """The number of a problem's candidate that its times choose, told and kept."""
         from irc.tuning.store import record_of
 
         problem, candidates = each.problem, each.candidates
-        if not self.left:
+        if outcome == NO_SECONDS:
             budget = self.options.max_autotune_budget
             told = f"{problem.what}: the budget of {budget} s is used up; the default stays"
             if budget:
@@ -275,12 +344,8 @@ class Session:
             else:
                 tell(told)  # which is what was asked for
             return 0
-        self._count_product(problem)
-        deadline = self.clock() + self.left
-        try:
-            outcome = measure(problem, candidates, self.options, deadline, self.clock, *built)
-        except NoArguments as error:
-            tell(f"{problem.what}: its arguments find no memory ({error}); the default stays")
+        if isinstance(outcome, str):
+            tell(f"{problem.what}: its arguments find no memory ({outcome}); the default stays")
             return 0
         winner = outcome.winner
         if winner is None:
@@ -318,6 +383,46 @@ class Session:
         metrics.add("autotune_cut_short")
         self.provisional = self.provisional or told
         tell(told)
+
+
+def in_turns(
+    several: Sequence[Open], numbers: Mapping[str, Sequence[int]]
+) -> list[tuple[str, int]]:
+    """Keys and numbers of candidates: of each problem the first, then the second, and so on."""
+    turns = max((len(numbers[each.key]) for each in several), default=0)
+    return [(each.key, numbers[each.key][turn]) for turn in range(turns)
+            for each in several if turn < len(numbers[each.key])]  # fmt: skip
+
+
+def _shares(
+    several: Sequence[Open], looked: Mapping[str, Mapping[int, float] | None]
+) -> dict[str, float]:
+    """The problems' shares of the time that they take together, as often as each is asked."""
+    least = {key: min((times or {}).values(), default=math.inf) for key, times in looked.items()}
+    return shares_of({each.key: each.count * least[each.key] if least[each.key] < math.inf else 0.0
+                      for each in several})  # fmt: skip
+
+
+def _worthwhile(
+    several: Sequence[Open],
+    measurers: Mapping[str, ThreadMeasurer],
+    looked: Mapping[str, Mapping[int, float] | None],
+    shares: Mapping[str, float],
+) -> list[tuple[str, int]]:
+    """Keys and numbers of the candidates that are worth being built after the first ones: those
+    first that may save most, a problem's second one counting half, and so on. Of the others the
+    measurers are told why not."""
+    order: list[tuple[float, str, int]] = []
+    for each in several:
+        times, share = looked[each.key], shares[each.key]
+        if times is None:
+            continue
+        dropped = unpromising(each.candidates, times, share)
+        measurers[each.key].failed.update({each.candidates[n]: w for n, w in dropped.items()})
+        left = {n: gain for n, gain in gains(each.candidates, times).items() if n not in dropped}
+        ranked = sorted(left, key=lambda n: -left[n])
+        order += [(share * left[n] / place, each.key, n) for place, n in enumerate(ranked, 1)]
+    return [(key, number) for _, key, number in sorted(order, key=lambda entry: -entry[0])]
 
 
 def _stored(
@@ -417,7 +522,7 @@ def _measurer(
 
     if built is not None:
         yield built
-        built.close()
+        built.rest()
         return
     if options.autotune_in_subproc and pool.can_start():
         workers = pool.shared_pool(devices_of(problem, options))
