@@ -139,7 +139,7 @@ def compile_graph(
 
     prepared = view_written_operands(skip_dropouts(gm))
     if attention.is_judged(options):
-        prepared = attention.judge_masks(prepared)
+        prepared = attention.judge_masks(prepared, attention.MaskRemarks(options))
     gm, example_inputs, around = take_storages(prepared, example_inputs)
     if options.freezing and freezer is None:
         from irc.frontend.freezing import freezer_for

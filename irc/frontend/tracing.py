@@ -32,12 +32,12 @@ from irc.target.attribute import carry
 
 
 class _TracedCalls(TorchFunctionMode):
-    """Tells torch.fx which line of the user's program calls each torch function. judges: calls of
-    attention are traced with the masks that they need."""
+    """Tells torch.fx which line of the user's program calls each torch function. masks: where not
+    None, calls of attention are traced with the masks that they need, and it tells of them."""
 
-    def __init__(self, judges: bool) -> None:
+    def __init__(self, masks: attention.MaskRemarks | None) -> None:
         super().__init__()
-        self._judges = judges
+        self._masks = masks
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -47,14 +47,13 @@ class _TracedCalls(TorchFunctionMode):
         frame = sys._getframe(1)
         while frame is not None and _is_internal(frame.f_code.co_filename):
             frame = frame.f_back  # type: ignore[assignment]
+        line = None
         if frame is not None:
             code = frame.f_code
             line = f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}\n'
             fx_traceback.set_stack_trace([line])
-        if self._judges and func in attention.CALLS:
-            from irc.frontend.fx.attention_calls import attend
-
-            func = attend
+        if self._masks is not None and func in attention.CALLS:
+            func = self._masks.attend_at(line)
         return func(*args, **(kwargs or {}))
 
 
@@ -144,9 +143,10 @@ def trace_function(
     kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic: bool = False,
-    judges: bool = False,
+    masks: attention.MaskRemarks | None = None,
 ) -> Traced:
-    """The FX graph behind `trace`. judges: with the masks of attention that its calls need."""
+    """The FX graph behind `trace`. masks: where not None, with the masks of attention that its
+    calls need; tells of them."""
     if isinstance(args, torch.Tensor):
         raise UserError("args is a tuple of arguments, not a tensor")
     leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs or {})))
@@ -171,7 +171,7 @@ def trace_function(
     inputs = [*tensors, *(x for x, t in zip(leaves, is_traced, strict=True) if t)]
     fakes, mode = fake_inputs(inputs, len(tensors), dynamic)
     symbolic = enable_python_dispatcher() if dynamic else contextlib.nullcontext()
-    with torch.no_grad(), mode, symbolic, fx_traceback.preserve_node_meta(), _TracedCalls(judges):
+    with torch.no_grad(), mode, symbolic, fx_traceback.preserve_node_meta(), _TracedCalls(masks):
         traced = make_fx(flat)(*fakes)
     positions = [f"arg{i}" for i in range(len(inputs) - len(tensors))]
     return Traced(
@@ -270,8 +270,8 @@ def compile(
     if target != "auto":
         chosen = chosen.replace(target=target)
     fn, args, kwargs, dynamic = exported(fn, args, kwargs, dynamic)
-    judges = attention.is_judged(chosen)
-    traced = trace_function(fn, args, kwargs, dynamic=dynamic, judges=judges)
+    masks = attention.MaskRemarks(chosen) if attention.is_judged(chosen) else None
+    traced = trace_function(fn, args, kwargs, dynamic=dynamic, masks=masks)
     freezer = None
     if chosen.freezing:
         inputs = len(traced.fakes) - len(traced.tensors)

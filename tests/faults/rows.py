@@ -32,6 +32,7 @@ ROWS: dict[str, str] = {
     "V19": "legality predicates, each with a test that dies without it",
     "V20": "compile time of slices that are written one after another",
     "V21": "the sign of a zero that a number bounds, as in relu",
+    "V22": "factors and addends that are multiplied by 0, with NaN and infinities in them",
     # Refused though eager runs it.
     "C1": "gradient checkpointing with dropout",
     "C2": "DTensor and tensor parallel models",

@@ -295,6 +295,24 @@ def test_options_that_switch_it_off(options):
     assert "attn_mask" in words
 
 
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [(bidirectional, "its mask is proven to change no score and not read"),
+     (lambda q, k: torch.ones(L, S, dtype=torch.bool).tril(), "its mask is proven to be causal"),
+     (lambda q, k: q[:, :1, :, :1] > 0, "its mask is the same for all keys of a query")],
+)  # fmt: skip
+@pytest.mark.parametrize("grad", [False, True])
+def test_a_remark_tells_once_what_became_of_a_mask(mask, message, grad, capfd):
+    function, arguments = attend(mask), given(grad=grad)
+    for options, count in (({}, 0), ({"remarks": "fold"}, 0), ({"remarks": "its mask"}, 1)):
+        torch._dynamo.reset()
+        torch.compile(function, backend="irc", options=options)(*arguments)
+        assert capfd.readouterr().err.count(message) == count
+    irc.compile(function, [a.detach() for a in arguments], options={"remarks": "its mask"})
+    (line,) = (line for line in capfd.readouterr().err.splitlines() if message in line)
+    assert "test_attention_masks.py:" in line and "[fuse-attention]" in line
+
+
 def test_a_mask_is_judged_once_for_many_layers(monkeypatch):
     from irc.passes.graph.attention import facts
 

@@ -122,6 +122,22 @@ def factors_of(callee: str) -> MatrixFactors:
     return _FACTORS[callee.split(".")[1]]
 
 
+#: ATen multiplies a batch of fewer points (rows by columns by depth) in loops of its own.
+LOOPS = 400
+
+
+def skips_unused_factors(device: str, element: str, points: int | None) -> bool:
+    """Whether a matrix product of ATen's doesn't look at its factors where alpha is 0, so that
+    their NaN and infinities stay outside: BLAS's gemm doesn't, which multiplies on a CPU matrices
+    of f32 and f64, complex ones too, and everything on a GPU. ATen's own loops look, and oneDNN's
+    kernels (of a batch of bf16 their results are undefined then). points: of one of a batch's
+    products; None: of matrices."""
+    if device != "cpu":
+        return True
+    is_blas = element in ("f32", "f64", "complex64", "complex128")
+    return is_blas and (points is None or points >= LOOPS)
+
+
 def _by_operator() -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     for fact, operators in _TABLE.items():

@@ -80,6 +80,7 @@ PARTLY: dict[str, str] = {
         native_layer_norm native_group_norm linalg_vector_norm logsumexp
     """,
     "a padding that only cuts": "constant_pad_nd",
+    "a source that is transposed": "_native_batch_norm_legit_no_training",
     "no dimension at all": "any all nansum",
     "bools to the power of a bool": "pow",
     "values that are broadcast, and numbers": "index_put",

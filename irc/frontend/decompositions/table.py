@@ -16,6 +16,7 @@ from torch._decomp import get_decompositions
 from torch._prims_common import suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 
+from irc.frontend.decompositions import eager_strides, unused_products
 from irc.frontend.decompositions.converted import converted
 from irc.frontend.decompositions.eager_dtypes import ldexp, of_floats, of_one_dtype, power_of_truth
 from irc.frontend.decompositions.embedding_bag import embedding_bag
@@ -39,6 +40,15 @@ from irc.frontend.fx.wide_statistics import NARROW, rounding_statistics
 
 aten = torch.ops.aten
 
+#: Batch normalizations by running statistics and, behind the first, by their source's own.
+NORMALIZATIONS = (
+    aten._native_batch_norm_legit_no_training.default,
+    aten._native_batch_norm_legit.default,
+    aten._native_batch_norm_legit.no_stats,
+    aten._native_batch_norm_legit_functional.default,
+    aten._batch_norm_with_update_functional.default,
+)
+
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The table for AOTAutograd: operator overload -> Python function."""
@@ -61,13 +71,14 @@ def _table(converters: frozenset[Any]) -> dict[Any, Callable[..., Any]]:
     table[aten.index_put.default] = index_put
     table[aten._native_multi_head_attention.default] = multi_head_attention
     table[aten._transformer_encoder_layer_fwd.default] = transformer_encoder_layer
-    for overload in (
-        aten._native_batch_norm_legit.default,
-        aten._native_batch_norm_legit.no_stats,
-        aten._native_batch_norm_legit_functional.default,
-        aten._batch_norm_with_update_functional.default,
-    ):
+    for overload in NORMALIZATIONS[1:]:
         table[overload] = batch_norm(table[overload])
+    for overload in NORMALIZATIONS:
+        table[overload] = eager_strides.normalized(overload, table.get(overload))
+    for overload in (aten.native_batch_norm_backward.default, aten.batch_norm_backward.default):
+        table[overload] = eager_strides.normalized_backward(table[overload])
+    table[aten.angle.default] = eager_strides.angle
+    table[aten.baddbmm.default] = unused_products.baddbmm(table[aten.baddbmm.default])
     for name in aten.special_xlog1py.overloads():
         overload = getattr(aten.special_xlog1py, name)
         if overload in table:

@@ -9,6 +9,7 @@ recognition. And calls of `scaled_dot_product_attention` are given the masks tha
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -85,7 +86,40 @@ def is_judged(options: Options) -> bool:
     return options.pattern_matcher and not options.emulate_rounding
 
 
-def judge_masks(module: fx.GraphModule) -> fx.GraphModule:
+class MaskRemarks:
+    """Tells what became of the masks of calls, once for each line of the model, as far as the
+    option `remarks` asks for it: a program is traced several times."""
+
+    def __init__(self, options: Options) -> None:
+        self._pattern = options.remarks
+        self._told: set[str] = set()
+
+    def attend_at(self, trace: str | None) -> Callable[..., Any]:
+        """`attention_calls.attend` for a call with this traceback."""
+        from irc.frontend.fx.attention_calls import attend
+
+        if not self._pattern:
+            return attend
+
+        @functools.wraps(attend)
+        def telling(*arguments: Any, **keywords: Any) -> Any:
+            return attend(*arguments, **keywords, told=functools.partial(self._tell, trace))
+
+        return telling
+
+    def _tell(self, trace: str | None, message: str) -> None:
+        from irc.frontend.importing.locations import location_in
+        from irc.ir.passes.context import Remark, chosen_remarks
+
+        name = "scaled_dot_product_attention"
+        remark = Remark("fuse-attention", message, location_in(trace), name)
+        for chosen in chosen_remarks([remark], self._pattern):
+            if str(chosen) not in self._told:
+                self._told.add(str(chosen))
+                print(chosen, file=sys.stderr)
+
+
+def judge_masks(module: fx.GraphModule, remarks: MaskRemarks) -> fx.GraphModule:
     """A graph of Dynamo's, and those that its nodes name, with `attention_calls.attend` in the
     places of calls that have a mask."""
     if not isinstance(module, fx.GraphModule):
@@ -95,18 +129,17 @@ def judge_masks(module: fx.GraphModule) -> fx.GraphModule:
         for node in module.graph.nodes if node.op == "get_attr"
     }  # fmt: skip
     graphs = {name: m for name, m in inner.items() if isinstance(m, fx.GraphModule)}
-    judged = {name: judge_masks(graph) for name, graph in graphs.items()}
+    judged = {name: judge_masks(graph, remarks) for name, graph in graphs.items()}
     changed = {name: graph for name, graph in judged.items() if graph is not graphs[name]}
     if not changed and not any(map(_has_mask, module.graph.nodes)):
         return module
 
-    from irc.frontend.fx.attention_calls import attend
     from irc.frontend.fx.storage_places import copied
 
     def edit(graph: fx.Graph) -> None:
         for node in graph.nodes:
             if _has_mask(node):
-                node.target = attend
+                node.target = remarks.attend_at(node.stack_trace)
 
     copy = copied(module, edit)
     for name, graph in changed.items():
@@ -120,4 +153,4 @@ def _has_mask(node: fx.Node) -> bool:
     return isinstance(node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask"), fx.Node)
 
 
-__all__ = ["CALLS", "fuse_for", "is_judged", "judge_masks", "partition"]
+__all__ = ["CALLS", "MaskRemarks", "fuse_for", "is_judged", "judge_masks", "partition"]

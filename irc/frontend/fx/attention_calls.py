@@ -12,11 +12,13 @@ a mask is judged by what is known of it:
   copied. Kernels differ in what a row without any key is, so none has such a row.
 
 Where probabilities are dropped, calls stay as they are: other kernels draw other random numbers.
+Whoever asks for remarks is told what became of a mask (`irc.frontend.fx.attention.MaskRemarks`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -41,8 +43,10 @@ def attend(
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
+    told: Callable[[str], None] = lambda message: None,
 ) -> Tensor:
-    """`scaled_dot_product_attention` while a program is traced."""
+    """`scaled_dot_product_attention` while a program is traced. told: what was done with a mask
+    that the call is not given as it is."""
 
     def call(mask: Tensor | None, causal: bool = False) -> Tensor:
         return F.scaled_dot_product_attention(
@@ -60,14 +64,18 @@ def attend(
 
     mask = _JudgedMask(attn_mask, (query.size(-2), key.size(-2)))
     if mask.does_nothing:
+        told("its mask is proven to change no score and not read")
         return as_before(call(None))
     if mask.is_causal:
+        told("its mask is proven to be causal and not read")
         return as_before(call(None, True))
     if mask.is_of_rows:
+        told("its mask is the same for all keys of a query: the result is multiplied by it")
         return as_before(call(None) * attn_mask.narrow(-1, 0, 1))
     dense = None if is_fused else mask.dense(_wants_gradients(*operands))
     if dense is None or not _has_kernel(*operands, dense[0], enable_gqa):
         return call(attn_mask)
+    told("its mask is copied: the fused kernel takes none with these strides")
     result, rows = call(dense[0]), dense[1]
     return as_before(result if rows is None else result * rows)
 

@@ -22,7 +22,11 @@ def is_torchs(filename: str) -> bool:
 
 def location_of(node: fx.Node) -> Location:
     """The line of the model that made a node: the innermost one that is not torch's own."""
-    trace = node.stack_trace
+    return location_in(node.stack_trace)
+
+
+def location_in(trace: str | None) -> Location:
+    """The same of a traceback as torch keeps it."""
     if not trace:
         return UNKNOWN
     innermost, end = None, len(trace)

@@ -8,16 +8,17 @@ once, as a library does it. Where alpha is 0, nothing is looked at that the libr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.dialects import aten, graph
-from irc.dialects.aten.facts import factors_of
+from irc.dialects.aten.facts import LOOPS, factors_of, skips_unused_factors
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.symbols import Dim
-from irc.ir.types import FloatType, IntegerType, TensorType, Type, f32, f64, i1
+from irc.ir.types import FloatType, IntegerType, TensorType, Type, f32, i1
 
 #: Makes the products of a call: a function of the entries of their schedule.
 Form = Callable[[Builder, A.Attribute | None], Value]
@@ -34,6 +35,10 @@ def product_form(call: graph.CallAten) -> Form | str:
     if wide is None:
         return f"there are no products of {element}"
 
+    skips = skips_factors(call) if names.added is not None else False
+    if skips is None and _may_be_zero(arguments["alpha"]):
+        return "whether a product times 0 looks at its factors is a matter of sizes"
+
     def form(builder: Builder, schedule: A.Attribute | None) -> Value:
         rank = left.type.rank
         batch = range(rank - 2)
@@ -42,7 +47,7 @@ def product_form(call: graph.CallAten) -> Form | str:
             schedule=schedule,
         )  # fmt: skip
         if names.added is not None:
-            sums = scaled_sums(builder, sums, arguments["alpha"], skips_unused_factors(call))
+            sums = scaled_sums(builder, sums, arguments["alpha"], bool(skips))
             if arguments["beta"] != 0:  # otherwise nobody looks at what isn't added
                 added = cast(builder, arguments[names.added], wide)
                 added = scaled(builder, added, arguments["beta"])
@@ -53,20 +58,22 @@ def product_form(call: graph.CallAten) -> Form | str:
     return form
 
 
-def skips_unused_factors(call: graph.CallAten) -> bool:
-    """Whether ATen's product doesn't look at its factors where alpha is 0, so that their NaN and
-    infinities stay outside: BLAS's gemm doesn't, which multiplies matrices of f32 and f64 on a CPU
-    and everything on a GPU. ATen's own loops (other types, small batches) and oneDNN's look."""
+def skips_factors(call: graph.CallAten) -> bool | None:
+    """Whether ATen doesn't look at the factors where alpha is 0 (`aten.skips_unused_factors`);
+    None where sizes that only a call knows decide."""
     arguments, names = aten.arguments_of(call), factors_of(call.callee)
-    type_ = arguments[names.left].type
-    if type_.device != "cpu":
-        return True
-    return type_.element in (f32, f64) and not names.batched
+    left, right = (arguments[name].type for name in (names.left, names.right))
+    points = math.prod([*left.shape[-2:], right.shape[-1]]) if names.batched else None
+    device, element = left.device, str(left.element)
+    if isinstance(points, int | None):
+        return skips_unused_factors(device, element, points)
+    few, many = (skips_unused_factors(device, element, count) for count in (0, LOOPS))
+    return few if few == many else None
 
 
 def scaled_sums(builder: Builder, sums: Value, alpha: Any, skips: bool) -> Value:
     """Sums of products times alpha; `skips`: 0 where alpha is 0, whatever they are."""
-    if not skips or (not isinstance(alpha, Value) and alpha != 0):
+    if not skips or not _may_be_zero(alpha):
         return scaled(builder, sums, alpha)
     type_ = sums.type
     assert isinstance(type_, TensorType)
@@ -80,6 +87,10 @@ def scaled_sums(builder: Builder, sums: Value, alpha: Any, skips: bool) -> Value
     product: Value = builder.value(graph.Mul, sums, factor)
     selected: Value = builder.value(graph.Select, is_zero, nothing, product)
     return selected
+
+
+def _may_be_zero(scalar: Any) -> bool:
+    return isinstance(scalar, Value) or scalar == 0
 
 
 def accumulator_of(element: Type) -> Type | None:
@@ -163,5 +174,5 @@ def spread(
 
 __all__ = [
     "Form", "accumulator_of", "cast", "dot_general", "product_form", "result_type", "scaled",
-    "scaled_sums", "skips_unused_factors", "spread",
+    "scaled_sums", "skips_factors", "spread",
 ]  # fmt: skip
