@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._decomp import get_decompositions
 from torch._prims_common import suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 
-from irc.frontend.decompositions import eager_strides, unused_products
 from irc.frontend.decompositions.converted import converted
 from irc.frontend.decompositions.eager_dtypes import ldexp, of_floats, of_one_dtype, power_of_truth
 from irc.frontend.decompositions.embedding_bag import embedding_bag
@@ -74,11 +74,11 @@ def _table(converters: frozenset[Any]) -> dict[Any, Callable[..., Any]]:
     for overload in NORMALIZATIONS[1:]:
         table[overload] = batch_norm(table[overload])
     for overload in NORMALIZATIONS:
-        table[overload] = eager_strides.normalized(overload, table.get(overload))
+        table[overload] = normalized(overload, table.get(overload))
     for overload in (aten.native_batch_norm_backward.default, aten.batch_norm_backward.default):
-        table[overload] = eager_strides.normalized_backward(table[overload])
-    table[aten.angle.default] = eager_strides.angle
-    table[aten.baddbmm.default] = unused_products.baddbmm(table[aten.baddbmm.default])
+        table[overload] = normalized_backward(table[overload])
+    table[aten.angle.default] = angle
+    table[aten.baddbmm.default] = baddbmm(table[aten.baddbmm.default])
     for name in aten.special_xlog1py.overloads():
         overload = getattr(aten.special_xlog1py, name)
         if overload in table:
@@ -255,6 +255,59 @@ def batch_norm(function: Callable[..., Any]) -> Callable[..., Any]:
         return (output.to(source.dtype), *others)
 
     return scaled
+
+
+def normalized(overload: Any, function: Callable[..., Any] | None) -> Callable[..., Any]:
+    """A batch normalization (None: the operator stays whole): on a CPU its result is contiguous or
+    channels last, as its source's strides suggest."""
+
+    def compute(source: Tensor, *rest: Any, **keywords: Any) -> Any:
+        if not _is_copied(source, suggest_memory_format(source)):
+            return NotImplemented if function is None else function(source, *rest, **keywords)
+        return (function or overload)(_as_suggested(source, source), *rest, **keywords)
+
+    return compute
+
+
+def normalized_backward(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Its gradients: that of its source has the strides of the result."""
+
+    def compute(gradient: Tensor, source: Tensor, *rest: Any, **keywords: Any) -> Any:
+        return function(
+            _as_suggested(gradient, source), _as_suggested(source, source), *rest, **keywords
+        )
+
+    return compute
+
+
+def _as_suggested(tensor: Tensor, source: Tensor) -> Tensor:
+    suggested = suggest_memory_format(source)
+    return tensor.contiguous(memory_format=suggested) if _is_copied(tensor, suggested) else tensor
+
+
+def _is_copied(tensor: Tensor, suggested: torch.memory_format) -> bool:
+    return tensor.device.type == "cpu" and not tensor.is_contiguous(memory_format=suggested)
+
+
+def angle(source: Tensor) -> Any:
+    """That of complex numbers is contiguous: it is the real part of an array of its own."""
+    if not source.is_complex() or source.is_contiguous():
+        return NotImplemented
+    return aten.angle.default(source.contiguous())
+
+
+def baddbmm(function: Callable[..., Any]) -> Callable[..., Any]:
+    """torch's decomposition computes the product where it is multiplied by 0, too."""
+
+    def added(source: Tensor, left: Tensor, right: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        product = functools.partial(function, source, left, right, beta=beta, alpha=alpha)
+        if not guard_or_false(alpha == 0):
+            return product()
+        from irc.frontend.decompositions.unused_products import added_to_nothing
+
+        return added_to_nothing(product, source, left, right, beta)
+
+    return added
 
 
 def cut(source: torch.Tensor, pad: Sequence[Any], value: float = 0) -> Any:

@@ -14,29 +14,24 @@ from irc.dialects.aten.facts import LOOPS, skips_unused_factors
 _ELEMENTS = {"float32": "f32", "float64": "f64"}
 
 
-def baddbmm(function: Callable[..., Any]) -> Callable[..., Any]:
-    """torch's decomposition, which computes the product, where ATen's library doesn't."""
-
-    def added(source: Tensor, left: Tensor, right: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
-        def looked() -> Any:
-            return function(source, left, right, beta=beta, alpha=alpha)
-
-        if not guard_or_false(alpha == 0):
-            return looked()
-        points = left.size(1) * left.size(2) * right.size(2)
-        skips = (
-            [_skips(left, LOOPS)] if statically_known_true(points >= LOOPS)
-            else [_skips(left, 0)] if statically_known_true(points < LOOPS)
-            else sorted({_skips(left, 0), _skips(left, LOOPS)})
-        )  # fmt: skip
-        shape = (left.size(0), left.size(1), right.size(2))
-        results = [_scaled(source, beta, shape) if skip else looked() for skip in skips]
-        if len(results) == 1:
-            return results[0]
-        count = torch.full((), points, dtype=torch.int64, device=left.device)
-        return torch.where(count < LOOPS, *results)
-
-    return added
+def added_to_nothing(
+    product: Callable[[], Tensor], source: Tensor, left: Tensor, right: Tensor, beta: Any
+) -> Tensor:
+    """`baddbmm` where alpha is 0: `product` where ATen looks at the factors, else what is added
+    alone; where that is a matter of sizes that a call knows, the one or the other."""
+    points = left.size(1) * left.size(2) * right.size(2)
+    skips = (
+        [_skips(left, LOOPS)] if statically_known_true(points >= LOOPS)
+        else [_skips(left, 0)] if statically_known_true(points < LOOPS)
+        else sorted({_skips(left, 0), _skips(left, LOOPS)})
+    )  # fmt: skip
+    shape = (left.size(0), left.size(1), right.size(2))
+    results = [_scaled(source, beta, shape) if skip else product() for skip in skips]
+    if len(results) == 1:
+        return results[0]
+    few, many = results
+    count = torch.full((), points, dtype=torch.int64, device=left.device)
+    return torch.where(count < LOOPS, few, many)
 
 
 def _skips(left: Tensor, points: int) -> bool:
@@ -51,4 +46,4 @@ def _scaled(source: Tensor, beta: Any, shape: tuple[Any, ...]) -> Tensor:
     return scaled.expand(shape).clone(memory_format=torch.contiguous_format)
 
 
-__all__ = ["baddbmm"]
+__all__ = ["added_to_nothing"]
