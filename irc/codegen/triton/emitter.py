@@ -464,7 +464,8 @@ def _reduce(w: KernelWriter, op: kernel.ReduceOp) -> None:
 
 
 def _dot(w: KernelWriter, op: kernel.DotOp) -> None:
-    function = w.use(functions.dot(w.name_of(element_of(op.left)), op.precision))
+    element, depth = w.name_of(element_of(op.left)), _shape(op.left)[-1]
+    function = w.use(functions.dot(element, op.precision, depth))
     w.define(op.total, f"{function}({', '.join(w.ref(v) for v in op.operands)})")
 
 

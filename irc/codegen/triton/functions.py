@@ -460,17 +460,25 @@ OPEN_NEXT = Helper("irc_launch_open", _function("irc_launch_open", "", [
     "tl.extra.cuda.gdc_launch_dependents()"]))  # fmt: skip
 
 
+IMPRECISE_TERMS = 128
+"""Products of 8-bit floats that a GPU adds up in fewer bits than f32 has, before f32 adds these
+sums up: four instructions of 32 (DeepSeek-V3's technical report, 3.3.2)."""
+
+
 @functools.cache
-def dot(element: str, precision: str) -> Helper:
-    """`f(a, b, c)`: tiles of an element multiplied as matrices and added to c. Triton's
-    interpreter, which takes bf16 for integers, has one of its own (`compiling.imported`)."""
+def dot(element: str, precision: str, depth: int) -> Helper:
+    """`f(a, b, c)`: tiles of an element and of a depth multiplied as matrices and added to c.
+    Triton's interpreter, which takes bf16 for integers, has one of its own (`compiling.imported`).
+    """
     title = f"irc_dot_{element}" + ("" if element != "f32" else f"_{precision}")
     more = ""
     if element == "f32":
         more = f', input_precision="{precision}"'
     elif element.startswith("f8"):
         # Sums of f8 products have few bits of their own unless they are added up soon.
-        more = ", max_num_imprecise_acc=0"
+        terms = min(depth, IMPRECISE_TERMS)
+        title += f"_{terms}"
+        more = f", max_num_imprecise_acc={terms}"
     total = "tl.int32" if element == "i8" else "tl.float32"
     call = f"return tl.dot(a, b, c{more}, out_dtype={total})"
     return Helper(title, _function(title, "a, b, c", [call]))

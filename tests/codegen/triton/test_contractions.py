@@ -82,6 +82,16 @@ CASES: dict[str, tuple[Product, dict[str, Any]]] = {
     "odd_rows_in_column_parts": (
         Product(40, 103, 33, epilogue=GATED),
         {"row_group": 8, "tile_m": 32, "tile_n": 96, "tile_k": 32, "column_parts": 2}),
+    "odd_rows_in_a_flat_loop": (
+        Product(72, 263, 70, b_strides=(1, 72)),
+        {"row_group": 8, "programs": 3, "flat": True, **SMALL}),
+    "even_rows_in_a_flat_loop": (
+        Product(44, 106, 40, batch=3),
+        {"row_group": 8, "programs": 2, "flat": True, "tile_m": 32, "tile_n": 96, "tile_k": 32,
+         "column_parts": 2}),
+    "odd_rows_of_f32_in_a_flat_loop": (
+        Product(68, 101, 40, torch.float32, epilogue=GATED),
+        {"row_group": 4, "precision": "ieee", "programs": 3, "flat": True, **TINY}),
     "two_products": (Product(50, 70, 33, epilogue=TWICE, twice=True), {"programs": 2, **SMALL}),
 }  # fmt: skip
 
@@ -170,10 +180,14 @@ def stores_of(kernel: Any) -> tuple[int, int]:
     return ptx.count("st.global.v4.b32"), ptx.count("st.global.b16")
 
 
-def test_rows_in_groups_are_in_no_flat_loop() -> None:
-    """Triton 3.6 fails where a flat loop has a branch."""
-    with pytest.raises(InvalidIR, match="no flat loop"):
-        formed(ODD.text(), row_group=8, programs=3, flat=True)
+def test_a_flat_loop_of_rows_in_groups_has_no_branch() -> None:
+    """Triton 3.6 fails where a flat loop has a branch: behind the loop each thread stores its share
+    of a tile of the two groups at the ends of rows."""
+    entries = {"tile_m": 128, "tile_n": 256, "tile_k": 64, "num_warps": 8, "num_stages": 3}
+    kernel = formed(ODD.text(), row_group=8, programs=3, flat=True, **entries)
+    assert not any(op.name == "kernel.if" for op in kernel.func.walk())
+    wide, single = stores_of(kernel)
+    assert wide == 128 * 256 // (32 * 8 * 8) and single == 128 * 16 // (32 * 8)
 
 
 @pytest.mark.parametrize("given", [

@@ -14,7 +14,9 @@ After:
 Where rows of the result have an odd length, a tile has rows that begin at the same place in a group
 of elements (with `row_group = 8`: every 8th row, or every 4th of even ones), and columns from the
 beginning of a group on: so all of its groups are groups in memory, and are stored as a whole. What
-groups share with the rows beside is stored by itself, by the tiles at the ends of rows.
+groups share with the rows beside is stored by itself, by the tiles at the ends of rows; where a
+flat loop goes over the tiles, which Triton makes of no loop with a branch, by tiles of these
+columns alone, that are multiplied again behind the loop.
 """
 
 from __future__ import annotations
@@ -103,6 +105,7 @@ class _DotKernel:
         self.starts: dict[str, tuple[Tile, Dim]] = {}
         self.depths = 0
         self.group, self.turns = self._row_group()
+        self.flat = bool(frame.entry("flat").value)
 
     def form(self) -> kernel.KernelFuncOp:
         """The kernel, complete."""
@@ -114,14 +117,18 @@ class _DotKernel:
         total, programs = dim_product(self._counts()), frame.setting("programs")
         grid: Dim = minimum(total, programs) if programs else total
         if not programs:
-            if frame.entry("flat").value:
+            if self.flat:
                 raise InvalidIR("there is no loop over tiles that is flat: programs is 0",
                                 op=self.plan.op)  # fmt: skip
             self._tile(frame.program())
         else:
-            flat = bool(frame.entry("flat").value)
-            with b.loop(total, programs, [], frame.program(), flat=flat) as (tile, _, _, _):
+            first = frame.program()
+            with b.loop(total, programs, [], first, flat=self.flat) as (tile, _, _, _):
                 self._tile(tile)
+            if self.flat and self.group > 1:
+                batch, rows, _ = self._counts()
+                with b.loop(batch * rows, programs, [], first) as (tile, _, _, _):
+                    self._multiply_ends(tile)
         frame.func.block.append(kernel.KernelReturnOp())
         return frame.finished(grid)
 
@@ -135,9 +142,6 @@ class _DotKernel:
             return 1, 1
         if self.swapped or product_row_group(self.plan, self.space) % group:
             raise InvalidIR(f"its rows have no groups of {group} elements (row_group)",
-                            op=self.plan.op)  # fmt: skip
-        if self.frame.entry("flat").value:
-            raise InvalidIR("Triton makes no flat loop of a kernel with a branch (row_group)",
                             op=self.plan.op)  # fmt: skip
         columns = _points(self.second)
         assert isinstance(columns, int)
@@ -171,10 +175,7 @@ class _DotKernel:
             start = b.index(b.simplified(row * m_block))
             line = self._place("m", m, start, _points(self.first))
         else:
-            turn = b.bind("turn", b.index(b.simplified(row % self.turns)), self.turns)
-            start = b.index(b.simplified(row // self.turns * m_block))
-            line = self.frame.place("m", m, start, _points(self.first) // self.turns)
-            line = line * self.turns + turn
+            line, turn = self._turning("", m, row)
         axes |= decomposed(b, line, self.first)
         parts, reach = list[_ColumnPart](), 0
         for k, width in enumerate(self._widths(n_block)):
@@ -189,8 +190,34 @@ class _DotKernel:
         b.edge_bytes = self.frame.setting("edge_bytes")
         for tile in parts:
             self._finish(tile.point)
-        if self.group > 1:
+        if self.group > 1 and not self.flat:
             self._finish_ends(parts, column)
+
+    def _turning(self, name: str, m: TileDim, row: Dim) -> tuple[Dim, Dim]:
+        """The rows of the tiles with a number along the rows, and which of the places they begin
+        at; `name`: what the names of both end with."""
+        b = self.b
+        turn = b.bind(f"turn{name}", b.index(b.simplified(row % self.turns)), self.turns)
+        start = b.index(b.simplified(row // self.turns * m.block))
+        line = self.frame.place(f"m{name}", m, start, _points(self.first) // self.turns)
+        return line * self.turns + turn, turn
+
+    def _multiply_ends(self, number: Tile) -> None:
+        """All of what the groups at the ends of rows share with other rows, of the tiles with a
+        number along the rows."""
+        b = self.b
+        batches, rows, _ = (1 if count == 0 else count for count in self._counts())
+        whole = b.bind("tile_of_ends", number, batches * rows)
+        batch = b.bind("batch_of_ends", b.index(b.simplified(whole // rows)), batches)
+        row = b.bind("row_of_ends", b.index(b.simplified(whole % rows)), rows)
+        axes = decomposed(b, batch, self.space.batch)
+        m, n = TileDim(ROWS, self.blocks[0]), TileDim(COLUMNS, 2 * self.group)
+        line, turn = self._turning("_of_ends", m, row)
+        axes |= decomposed(b, line, self.first)
+        axes |= decomposed(b, self._odd_row(turn).ends("ends", n), self.second)
+        point = Point(axes)
+        self._multiply([_ColumnPart(point, m, n)])
+        self._finish(point)
 
     def _odd_row(self, turn: Dim) -> OddRows:
         """A row that begins in a group where those of a tile do."""
