@@ -71,7 +71,7 @@ class Multiplied:
         """The same where tiles have rows of the result that begin alike in a group of elements, so
         that odd rows are stored as fast as others (`row_group`); as it is where there are none."""
         group = ROW // self.size
-        if self.stored == ROW or self.lasts or self.n < 4 * group or self.m <= 1:
+        if self.stored == ROW or self.n < 4 * group or self.m <= 1:
             return self
         if self.m % (group // math.gcd(self.n, group)):
             return self

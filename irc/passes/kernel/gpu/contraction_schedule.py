@@ -81,11 +81,9 @@ def _row_group(
     described: bool,
 ) -> int:
     """The group of elements at which the rows of a tile begin alike, where rows of the result are
-    odd and there is one; 1 else. Descriptors copy rows that follow each other, and what may last
-    stores odd rows while it reads."""
+    odd and there is one; 1 else. Descriptors copy rows that follow each other."""
     products = str(getattr(preset.get("products"), "value", multiplied.products(gpu)))
-    flat = preset.get("flat") == A.TRUE or multiplied.lasts
-    if multiplied.stored == ROW or products == "swapped" or described or flat:
+    if multiplied.stored == ROW or products == "swapped" or described:
         return 1
     return product_row_group(plan, space)
 
