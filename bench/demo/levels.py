@@ -68,7 +68,7 @@ def relative_error(got: Any, expected: Any) -> float:
     """The largest difference relative to the largest expected value, over all results."""
     got = (got,) if torch.is_tensor(got) else tuple(got)
     expected = (expected,) if torch.is_tensor(expected) else tuple(expected)
-    pairs = zip(got, expected, strict=True)
+    pairs = [(a.detach(), b.detach()) for a, b in zip(got, expected, strict=True)]
     return max(float((a - b).abs().max() / b.abs().max().clamp_min(1e-30)) for a, b in pairs)
 
 

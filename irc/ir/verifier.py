@@ -7,6 +7,7 @@ look-ups.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -64,6 +65,20 @@ class Stated:
             self.memo = None
 
 
+def misspelt(op: Op, name: str) -> list[str]:
+    """A note on the attribute that may be meant to be `name`, of those that no field is called."""
+    from difflib import get_close_matches  # only a mistake needs it
+
+    others = [key for key in op.attributes if key not in type(op).attribute_fields]
+    return [f"did you mean it by '{key}'?" for key in get_close_matches(name, others, 1)]
+
+
+def written(cls: type[Attribute]) -> list[str]:
+    """A note on how attributes of a class are written: the example of its docstring."""
+    example = re.search(r"`([^`]*[^`\w][^`]*)`", cls.__doc__ or "")
+    return [f"one is written {example[1]}"] if example else []
+
+
 class _ClassRules:
     """What an operation class asks for, in the form that is quick to check."""
 
@@ -107,9 +122,9 @@ class _ClassRules:
             attr = attributes.get(name)
             if attr is None:
                 if required:
-                    op.fail(f"the attribute '{name}' is missing")
+                    op.fail(f"the attribute '{name}' is missing", *misspelt(op, name))
             elif not isinstance(attr, cls):
-                op.fail(f"the attribute '{name}' is {attr}, not a {cls.__name__}")
+                op.fail(f"the attribute '{name}' is {attr}, not a {cls.__name__}", *written(cls))
             elif words is not None and attr not in words:
                 known = ", ".join(word.value for word in words)
                 op.fail(f"{name} '{attr.parameters[0]}' is not one of {known}")

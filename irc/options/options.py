@@ -110,11 +110,11 @@ class Options:
     clock_aten: bool = False
     check_bounds: bool = False
     trace_enabled: bool = False
-    # verify: "each" runs the verifier after every pass. check_semantics: "each", "changed" or
-    # "sample:N" runs the program in the interpreter before and after passes. remarks: a regular
-    # expression; lines of passes' reasons that match go to stderr. The last two make passes run
-    # though the cache has their program.
-    verify: str = "none"
+    # verify: "users" runs the verifier after passes that are not irc's, "each" after every one.
+    # check_semantics: "each", "changed" or "sample:N" interprets the program before and
+    # after passes. remarks: a regular expression; lines of passes' reasons that match go to stderr.
+    # The last two make passes run though the cache has their program.
+    verify: str = "users"
     check_semantics: str = ""
     remarks: str = ""
     # fuel: so many rewrites of each program are made (-1: all); the last one is told on stderr.

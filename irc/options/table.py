@@ -220,8 +220,9 @@ OPTIONS: dict[str, Entry] = {
     ),
     "trace_enabled": Entry("Artefacts of each compile are kept.", "trace.enabled",
                            idle="irc-opt shows the levels, and dump_directory keeps what fails"),
-    "verify": Entry("When the verifier runs: after `each` pass, at the `end`, or never.",
-                    choices=("none", "each", "end")),
+    "verify": Entry("When the verifier runs: after each pass of the user's own (`users`), after "
+                    "`each` pass, at the `end`, or never (`none`).",
+                    choices=("users", "none", "each", "end")),
     "check_semantics": Entry(
         "Runs the program in the interpreter before and after passes: `each`, those that "
         "`changed` it, or `sample:N`; [checking passes](checking-passes.md).", check=_semantics,

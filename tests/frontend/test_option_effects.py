@@ -80,7 +80,7 @@ WRONG = [
     ({"target": "#irc.target<avx3>"}, "there is no processor 'avx3'"),
     ({"target": "cpu"}, "did you mean 'llvm'"),
     ({"target": "trition"}, "did you mean 'triton'"),
-    ({"verify": "foo"}, "option 'verify' is 'none', 'each' or 'end', not 'foo'"),
+    ({"verify": "foo"}, "option 'verify' is 'users', 'none', 'each' or 'end', not 'foo'"),
     ({"verify": "eech"}, "did you mean 'each'"),
     ({"check_semantics": "sample:0"}, "'sample:0' is not 'each', 'changed' or 'sample:N'"),
     ({"remarks": "("}, "is no regular expression"),

@@ -12,12 +12,14 @@ from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.builder import Builder
 from irc.ir.definition import Op, attribute, operand, result
-from irc.ir.diagnostics import InternalError, UserError
+from irc.ir.diagnostics import InternalError, InvalidIR, UserError
 from irc.ir.gc import gc_paused
 from irc.ir.module import ModuleOp
 from irc.ir.passes import Pass, PassContext, PassManager, register_pass
 from irc.ir.rewrite.driver import apply_patterns_greedily, pattern, register_materializer
+from irc.ir.text.parser import parse
 from irc.ir.traits import Commutative, ConstantLike, Pure, SameOperandsAndResultType
+from irc.options.options import Options
 
 
 class TestConstant(Op):
@@ -168,6 +170,24 @@ def test_a_pass_that_raises_is_named_and_the_collector_restored():
     with pytest.raises(UserError, match="pass 'test-raises' raised KeyError: 'lost'"):
         PassManager.parse("test-raises").run(ModuleOp.empty())
     assert gc.isenabled()
+
+
+def test_what_a_users_pass_breaks_is_told_of_it_and_not_of_a_later_one():
+    @register_pass
+    class Breaks(Pass):
+        """Test pass."""
+
+        name = "test-breaks"
+        summary = "test"
+
+        def run(self, op, context):
+            next(o for o in op.walk() if o.name == "arith.addf").results[0].type = T.f64
+
+    text = "func.func @f(%x: f32) {\n%y = arith.addf %x, %x : f32\nfunc.return\n}"
+    with pytest.raises(InvalidIR, match=r"\[test-breaks\] 'arith.addf'"):
+        PassManager.parse("test-breaks,cse", verify="users").run(parse(text))
+    PassManager.parse("test-breaks").run(parse(text))
+    assert Options().verify == "users"
 
 
 def test_pausing_the_collector_nests_over_threads():

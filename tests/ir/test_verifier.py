@@ -54,11 +54,19 @@ def test_missing_attribute():
     assert "'predicate' is missing" in refused(text)
 
 
+def test_missing_attribute_that_is_misspelt():
+    body = '%c = "arith.cmpf"(%x, %x) {predicat = "oeq"} : (f32, f32) -> i1\nreturn %x : f32'
+    error = refused(function(body))
+    assert "'predicate' is missing" in error and "did you mean it by 'predicat'?" in error
+
+
 def test_attribute_of_the_wrong_class():
     text = function(
         '%c = "arith.cmpf"(%x, %x) {predicate = 1.5 : f32} : (f32, f32) -> i1\nreturn %x : f32'
     )
-    assert "the attribute 'predicate' is 1.5 : f32, not a StringAttr" in refused(text)
+    error = refused(text)
+    assert "the attribute 'predicate' is 1.5 : f32, not a StringAttr" in error
+    assert 'one is written "text"' in error
 
 
 def test_operand_of_the_wrong_type_names_the_operand():

@@ -365,7 +365,11 @@ def complaints(target: str, entries: A.DictAttr) -> list[str]:
     known, reasons = KEYS[target], []
     for key, value in entries.items:
         if key not in known:
-            reasons.append(f"'{key}' is none of {', '.join(known)}")
+            from difflib import get_close_matches  # only a mistake needs it
+
+            close = get_close_matches(key, known, 3)
+            hint = f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(known)}"
+            reasons.append(f"'{key}' is no key of a {target}'s schedule; {hint}")
         elif text := known[key].check(value):
             reasons.append(f"{key} is {text}")
     return reasons or (_cpu_sizes(entries.as_dict()) if target == "cpu" else [])

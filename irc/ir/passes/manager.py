@@ -33,7 +33,7 @@ from irc.ir.diagnostics import InternalError, IRCError, UserError
 from irc.ir.gc import gc_paused
 from irc.ir.location import UNKNOWN, FileLocation
 from irc.ir.passes.context import PassContext, Remark, chosen_remarks
-from irc.ir.passes.failures import unexpected
+from irc.ir.passes.failures import is_ours, unexpected
 from irc.ir.passes.files import pass_modules
 from irc.ir.registry import known_names as registered_names
 from irc.ir.registry import lookup_op, service
@@ -429,7 +429,8 @@ def _anchors(op: Operation, anchor: str) -> list[Operation]:
 class PassManager:
     """Runs a list of passes on a module.
 
-    `verify`: "none", "each" (after every pass) or "end". Errors name the pass.
+    `verify`: "none", "each" (after every pass), "users" (after each that isn't irc's own, in whose
+    place a later one would fail) or "end". Errors name the pass.
     """
 
     def __init__(
@@ -521,10 +522,11 @@ class PassManager:
         start = time.perf_counter()
         try:
             pass_.run(op, context)
-            if self.verify == "each":
+            users = self.verify == "users" and not is_ours(type(pass_).__module__)
+            if users or self.verify == "each":
                 _verify(op)
-                if pass_.conversion is not None:
-                    pass_.conversion.check(op)
+            if self.verify == "each" and pass_.conversion is not None:
+                pass_.conversion.check(op)
         except IRCError as error:
             error.pass_name = error.pass_name or pass_.name
             if error.location is UNKNOWN:

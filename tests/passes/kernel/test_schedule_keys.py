@@ -399,8 +399,10 @@ def test_a_key_is_checked_where_it_is_read(target, key):
 
 
 def test_a_key_that_no_schedule_has():
-    with pytest.raises(irc.UserError, match="the schedule's 'vector' is none of collapse, outer"):
-        irc.parse(MAP.replace("-> map", "-> map schedule #loop.schedule<cpu, vector = 8 : i64>"))
+    for key, hint in (("vector", "did you mean"), ("xyz", "it has collapse, outer")):
+        wrong = f"-> map schedule #loop.schedule<cpu, {key} = 8 : i64>"
+        with pytest.raises(irc.UserError, match=f"'{key}' is no key of a cpu's schedule; {hint}"):
+            irc.parse(MAP.replace("-> map", wrong))
 
 
 @pytest.mark.parametrize(
