@@ -13,7 +13,7 @@ from torch import nn
 import irc
 from irc.runtime import graphs, late_checks
 from irc.runtime.graphs_driver import CudaDriver
-from tests.runtime.test_graphs import Small, gradients, two_steps
+from tests.runtime.graph_programs import Small, gradients, two_steps
 
 pytestmark = pytest.mark.gpu
 

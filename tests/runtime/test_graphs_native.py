@@ -16,7 +16,7 @@ from irc.runtime import graphs, graphs_memory, late_checks
 from irc.runtime.graphs_native import span_bytes
 from tests.runtime.gpu_stub import Stub
 from tests.runtime.graph_driver import RecordingDriver
-from tests.runtime.test_graphs import Small, arguments, compiled, gradients, two_steps
+from tests.runtime.graph_programs import Small, arguments, compiled, gradients, two_steps
 
 pytestmark = pytest.mark.skipif(
     not torch_abi.available() or not hasattr(torch._C, "_construct_storage_from_data_pointer"),

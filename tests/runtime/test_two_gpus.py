@@ -10,7 +10,7 @@ from torch import nn
 
 import irc
 from irc.runtime import late_checks
-from tests.runtime.test_graphs import Small, gradients, two_steps
+from tests.runtime.graph_programs import Small, gradients, two_steps
 from tests.runtime.test_graphs_gpu import close
 from tests.two_processes import said_by_two
 

@@ -11,18 +11,13 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from kernel_cases import (
-    CASES,
-    TOLERANCE,
-    columns_first,
-    columns_of_parts,
-    divided,
-    integer,
-    random,
-    turned,
-)
+from case_registry import integer, random
+from kernel_cases import CASES, TOLERANCE
 from loop_programs import lone_reduce, pointwise, softmax, summed_powers_of, transpose_add
+from moving_cases import columns_of_parts, turned
 from programs import Case, Program, close, reduce, scan, tensor
+from reduction_cases import columns_first
+from row_cases import divided
 
 from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel

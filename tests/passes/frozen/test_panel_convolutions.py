@@ -24,10 +24,7 @@ from tests.passes.frozen.frozen_convolutions import (
     told_of,
 )
 
-
-@pytest.fixture(autouse=True)
-def forget_programs() -> None:
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("forget_programs")
 
 
 @pytest.fixture

@@ -20,10 +20,7 @@ OPTIONS: dict[str, Any] = {
     "fx_graph_cache": False,
 }  # fmt: skip
 
-
-@pytest.fixture(autouse=True)
-def forget_programs() -> None:
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("forget_programs")
 
 
 def products_of(module: Any) -> tuple[int, int]:

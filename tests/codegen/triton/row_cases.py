@@ -1,0 +1,294 @@
+"""Loop programs of gpu kernels over rows: pointwise functions, softmax and norms."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+from case_registry import case, integer, random
+from loop_programs import (
+    layer_norm,
+    layer_norm_backward,
+    lone_reduce,
+    pointwise,
+    softmax,
+    summed_powers_of,
+)
+from programs import Case, Program, reduce, tensor
+
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir import types as T
+from irc.ir.core import Value
+from irc.ir.symbols import symbol
+
+
+@case("gelu", 1e-6)
+def _gelu() -> Case:
+    return Case(pointwise(37, 50), [random(37, 50)])
+
+
+@case("gelu_bf16", 1e-2)
+def _gelu_bf16() -> Case:
+    return Case(pointwise(16, 64, T.bf16), [random(16, 64, dtype=torch.bfloat16)])
+
+
+@case("gelu_symbolic", 1e-6)
+def _gelu_symbolic() -> Case:
+    return Case(pointwise(symbol("s0"), symbol("s1")), [random(33, 41)])
+
+
+@case("gelu_empty")
+def _gelu_empty() -> Case:
+    return Case(pointwise(symbol("s0"), 7), [random(0, 7)])
+
+
+@case("softmax")
+def _softmax() -> Case:
+    return Case(softmax(9, 100), [random(9, 100)])
+
+
+@case("softmax_rows")
+def _softmax_rows() -> Case:
+    return Case(softmax(9, 100), [random(9, 100)], x_block=integer(4))
+
+
+@case("softmax_looped")
+def _softmax_looped() -> Case:
+    return Case(softmax(3, 100), [random(3, 100)], r_block=integer(32))
+
+
+@case("softmax_rows_looped")
+def _softmax_rows_looped() -> Case:
+    return Case(softmax(5, 70), [random(5, 70)], x_block=integer(2), r_block=integer(16))
+
+
+@case("softmax_symbolic")
+def _softmax_symbolic() -> Case:
+    program = softmax(symbol("s0"), symbol("s1"))
+    return Case(program, [random(4, 150)], r_block=integer(64))
+
+
+@case("softmax_walked")
+def _softmax_walked() -> Case:
+    """Four program instances walk over nine rows, and read one row ahead."""
+    made = Case(softmax(9, 100), [random(9, 100)], programs=integer(4), num_stages=integer(2))
+    assert made.kernel.grid == 4 and "num_stages=2)" in made.source
+    return made
+
+
+@case("softmax_odd_walked", 1e-6)
+def _softmax_odd_walked() -> Case:
+    return odd_rows(softmax(8, 101), [random(8, 101)], programs=integer(3), num_stages=integer(2))
+
+
+@case("layer_norm_walked", 1e-5)
+def _layer_norm_walked() -> Case:
+    """Four tiles of two rows, the last of one; scale and shift are read before the loop."""
+    made = Case(layer_norm(7, 61), [random(7, 61), random(61), random(61)], x_block=integer(2),
+                programs=integer(3), num_stages=integer(3), early_reads=A.TRUE)  # fmt: skip
+    before, _, inside = made.source.partition(" in tl.range(")
+    assert "tl.load(p1" in before and "tl.load(p2" in before
+    assert inside.count("tl.load(") == inside.count("tl.load(p0") == 1
+    return made
+
+
+def lines(shape: list[int]) -> Program:
+    """x[..., j] * a[...] + exp(b[...])."""
+    leading = shape[:-1]
+    program = Program(tensor(*shape), tensor(*leading), tensor(*leading))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        x, a, b = program.args
+        scaled = body.op("arith.mulf", body.read(x, axes), body.read(a, axes[:-1]))
+        return [body.op("arith.addf", scaled, body.op("math.exp", body.read(b, axes[:-1])))]
+
+    return program.finish(program.compute(shape, [loop.MAP], [tensor(*shape)], fill))
+
+
+@case("lines", 1e-6)
+def _lines() -> Case:
+    """What is the same along a line is read and computed once for a tile."""
+    made = Case(lines([3, 1240]), [random(3, 1240), random(3), random(3)])
+    (exp,) = [op for op in made.kernel.walk() if op.name == "math.exp"]
+    assert exp.results[0].type is T.f32
+    return made
+
+
+@case("lines_short", 1e-6)
+def _lines_short() -> Case:
+    given = [random(2, 3, 50), random(2, 3), random(2, 3)]
+    return Case(lines([2, 3, 50]), given, x_block=integer(32), tile_axes=A.DenseIntsAttr([2]))
+
+
+@case("softmax_odd", 1e-6)
+def _softmax_odd() -> Case:
+    return odd_rows(softmax(8, 101), [random(8, 101)])
+
+
+@case("softmax_odd_bf16", 1e-2)
+def _softmax_odd_bf16() -> Case:
+    """Several rows in a tile, each at another place of its group."""
+    given = [random(16, 55, dtype=torch.bfloat16)]
+    return odd_rows(softmax(16, 55, T.bf16), given, x_block=integer(4))
+
+
+@case("softmax_odd_looped", 1e-6)
+def _softmax_odd_looped() -> Case:
+    return odd_rows(softmax(4, 97), [random(4, 97)], r_block=integer(32))
+
+
+@case("layer_norm_odd", 1e-5)
+def _layer_norm_odd() -> Case:
+    """Scale and shift begin with a row, whatever its place."""
+    return odd_rows(layer_norm(12, 61), [random(12, 61), random(61), random(61)])
+
+
+def odd_rows(program: Program, args: list[torch.Tensor], **schedule: A.Attribute) -> Case:
+    """A case whose tiles begin at groups of elements, not with the rows."""
+    return Case(program, args, row_group=integer(16 // args[0].element_size()), **schedule)
+
+
+def extreme_rows(n: int, m: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Rows that begin with NaN, infinities of either sign, rows of one number each, and with the
+    least and the greatest finite one."""
+    x = random(n, m, dtype=dtype)
+    limits = torch.finfo(dtype)
+    for row, value in enumerate((math.nan, math.inf, -math.inf, limits.min, limits.max)):
+        x[row, (row * 7) % m] = value
+    x[5], x[6], x[7] = -math.inf, limits.min, math.inf
+    x[8, ::2] = -math.inf
+    return x
+
+
+@case("softmax_odd_extreme", 1e-2)
+def _softmax_odd_extreme() -> Case:
+    """Powers of lanes outside are made of -inf, where the maximum isn't infinite itself."""
+    given = [extreme_rows(16, 55, torch.bfloat16)]
+    return odd_rows(softmax(16, 55, T.bf16), given, x_block=integer(4))
+
+
+@case("softmax_online", 1e-6)
+def _softmax_online() -> Case:
+    """The maximum and the sum of powers in one loop, of any numbers, and the quotients in one."""
+    made = Case(softmax(9, 100), [extreme_rows(9, 100)], r_block=integer(32), online=A.TRUE)
+    assert made.source.count(" in range(") == 2
+    return made
+
+
+@case("softmax_online_odd", 1e-2)
+def _softmax_online_odd() -> Case:
+    made = odd_rows(softmax(16, 103, T.bf16), [extreme_rows(16, 103, torch.bfloat16)],
+                    r_block=integer(32), online=A.TRUE)  # fmt: skip
+    assert made.source.count(" in range(") == 2 and "irc_exp_rough_f32" in made.source
+    return made
+
+
+@case("powers_online", 1e-6)
+def _powers_online() -> Case:
+    """Maxima and sums themselves: of no number above -inf the maximum is that, and the sum NaN."""
+    made = Case(summed_powers_of(9, 100), [extreme_rows(9, 100)], r_block=integer(32),
+                online=A.TRUE)  # fmt: skip
+    assert made.expected[0][5] == -math.inf and made.expected[1][5].isnan()
+    return made
+
+
+PEELED = {
+    "odd": (16, 103, T.bf16, {"row_group": 8}),
+    "odd_two_ends": (16, 133, T.bf16, {"row_group": 8}),
+    "bound": (9, 70, T.f32, {}),
+    "whole": (9, 96, T.f32, {}),
+    "short": (9, 40, T.f32, {}),
+}
+
+
+def _softmax_peeled(name: str) -> Case:
+    """Tiles at a row's ends outside of the loop, forwards and backwards."""
+    n, m, element, schedule = PEELED[name]
+    dtype = torch.bfloat16 if element is T.bf16 else torch.float32
+    entries = {key: integer(value) for key, value in schedule.items()}
+    made = Case(softmax(n, m, element), [extreme_rows(n, m, dtype)], r_block=integer(32),
+                online=A.TRUE, peeled=A.TRUE, **entries)  # fmt: skip
+    assert made.source.count(" in range(") == 2 * (name != "short") or name == "short"
+    return made
+
+
+for _name, (_, _, _kind, _) in PEELED.items():
+    case(f"softmax_peeled_{_name}", 1e-2 if _kind is T.bf16 else 1e-6)(
+        functools.partial(_softmax_peeled, _name)
+    )
+
+
+@case("layer_norm_peeled", 1e-5)
+def _layer_norm_peeled() -> Case:
+    """Moments know the numbers of tiles before and behind the loop."""
+    given = [random(5, 110), random(110), random(110)]
+    return Case(layer_norm(5, 110), given, r_block=integer(32), peeled=A.TRUE)
+
+
+@case("argmax_peeled")
+def _argmax_peeled() -> Case:
+    program = lone_reduce([7, 150], [1], [reduce("argmax")], [tensor(7, element=T.i64)])
+    return Case(program, [random(7, 150).round()], r_block=integer(32), peeled=A.TRUE)
+
+
+@case("softmax_online_columns", 1e-6)
+def _softmax_online_columns() -> Case:
+    """Columns whose points lie apart, several in a tile."""
+    across = (1, 20)
+    x = torch.empty_strided((20, 70), across).copy_(extreme_rows(20, 70))
+    made = Case(softmax(20, 70, T.f32, across, across), [x], x_block=integer(8),
+                r_block=integer(16), online=A.TRUE)  # fmt: skip
+    assert made.source.count(" in range(") == 2
+    return made
+
+
+@case("softmax_bf16", 1e-2)
+def _softmax_bf16() -> Case:
+    return Case(softmax(4, 64, T.bf16), [random(4, 64, dtype=torch.bfloat16)])
+
+
+def divided(n: int, m: int, whole: bool) -> Program:
+    """x[i, j] / s[i], rounded down if `whole`."""
+    program = Program(tensor(n, m), tensor(n))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        top, bottom = body.read(program.args[0], axes), body.read(program.args[1], axes[:1])
+        value = body.op("arith.divf", top, bottom)
+        return [body.op("math.floor", value) if whole else value]
+
+    return program.finish(program.compute([n, m], [loop.MAP], [tensor(n, m)], fill))
+
+
+@case("rows_divided", 5e-7)
+def _rows_divided() -> Case:
+    bottoms = torch.tensor([3.0, 0.0, -0.0, math.inf, math.nan, 1e-40, -2e-38, 3e38, 1e20, -7.0])
+    tops = torch.cat([bottoms, 1 / bottoms, random(12)])
+    program = divided(10, 32, False)
+    schedule = {"x_block": integer(32), "y_block": integer(32),
+                "collapse": A.DenseIntsAttr(()), "tile_axes": A.DenseIntsAttr([0, 1])}  # fmt: skip
+    return Case(program, [tops.expand(10, 32).contiguous(), bottoms], **schedule)
+
+
+@case("layer_norm", 2e-4)
+def _layer_norm() -> Case:
+    return Case(layer_norm(6, 96), [random(6, 96) + 100, random(96, seed=1), random(96, seed=2)])
+
+
+@case("layer_norm_looped", 2e-4)
+def _layer_norm_looped() -> Case:
+    args = [random(3, 90) + 100, random(90, seed=1), random(90, seed=2)]
+    return Case(layer_norm(3, 90), args, r_block=integer(32), x_block=integer(2))
+
+
+@case("layer_norm_backward", 1e-5)
+def _layer_norm_backward() -> Case:
+    args = [random(5, 80), random(5, 80, seed=1), random(80, seed=2), random(5, seed=3),
+            random(5, seed=4).abs()]  # fmt: skip
+    return Case(layer_norm_backward(5, 80), args)
