@@ -93,6 +93,16 @@ def turns_images(options: Options, target: Target) -> bool:
     return options.layout_optimization
 
 
+def turns_cpu_images(options: Options, target: Target) -> bool:
+    """Images of a CPU may have their channels innermost."""
+    return options.layout_optimization and not target.is_gpu
+
+
+def is_cpu(options: Options, target: Target) -> bool:
+    """The program runs on a CPU."""
+    return not target.is_gpu
+
+
 def is_gpu(options: Options, target: Target) -> bool:
     """The program runs on a GPU."""
     return target.is_gpu
@@ -179,6 +189,8 @@ _BACKENDS = {
     "convolutions": "max_autotune_conv_backends",
 }
 
+_CONVOLUTIONS = {"convolutions": "max_autotune_conv_backends"}
+
 #: The stages, each from one level to the next, and their steps. What torch.compile gives begins
 #: with the second stage: it has no mutation left and is decomposed.
 PIPELINE: Mapping[str, tuple[Step, ...]] = {
@@ -198,6 +210,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("merge-linears", is_frozen),
         Step("winograd-convolutions", makes_winograd),
         Step("panel-convolutions", makes_panels),
+        Step("window-convolutions", turns_cpu_images, _CONVOLUTIONS),
         Step("fold-constants", is_frozen),
         Step("choose-contractions", chosen=_BACKENDS),
         Step("panel-products", packs),
@@ -237,6 +250,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     ),
     "loop-to-kernel": (
         Step("expand-winograd", makes_winograd),
+        Step("share-reads", is_cpu),
         Step("schedule", chooses=True),
         Step("tune", tunes),
         Step("form-kernels"),

@@ -56,7 +56,8 @@ class CpuFigures(Speeds):
 
     # -- contractions whose sums are computed in tiles of registers
     tiled_work: Annotated[int, Figure(
-        "multiplications", "of fewer a contraction stays a reduction like others")] = 32_768
+        "multiplications", "of fewer a contraction stays a reduction like others, whose points "
+        "come one after the other")] = 32_768
     tiled_depth: Annotated[int, Figure(
         "terms", "of sums that are added before any is put aside, a multiple of all vectors (256 x "
         "4096 x 4096 with weights in panels on a Xeon, of packed oneDNN's rate: 1.07 with 1024, "
@@ -131,6 +132,29 @@ class CpuFigures(Speeds):
     sure_products: Annotated[float, Figure(
         "times", "as fast as the library irc's kernel has to be, by these figures, to be taken"
         )] = 1.01
+
+    # -- reductions several points of which have their sums in registers
+    # (`irc.analysis.shared_reads`)
+    most_jammed: Annotated[int, Figure(
+        "points", "that have their sums in registers together (depthwise convolutions on a Zen 4: "
+        "14 were no faster than 8, and slower where images are large)", least=2, most=64)] = 8
+    written_products: Annotated[int, Figure(
+        "products", "of a tile of points that have code of their own", least=2)] = 128
+    most_terms: Annotated[int, Figure(
+        "terms", "of the outermost loop of such a sum; longer sums are of partial sums",
+        most=64)] = 64
+    product_latency: Annotated[int, Figure(
+        "products", "of vectors in the time until a sum can be added to again")] = 4
+    sure_jams: Annotated[float, Figure(
+        "times", "as fast as point by point that has to be, by the model")] = 1.2
+
+    # -- convolutions channel by channel (`irc.analysis.window_ways`)
+    own_windows: Annotated[tuple[int, ...], Figure(
+        "% of oneDNN's speed", "that irc's reductions over windows of few and of many elements "
+        "have, channel by channel (`python -m bench.depthwise`)")] = (105, 115)
+    many_taps: Annotated[int, Figure("elements", "of a window, from which on it has many")] = 25
+    most_taps: Annotated[int, Figure(
+        "elements", "of a row of a window that is one sum: of more, sums are of partial sums")] = 7
 
     # -- products of factors that are not packed
     unpacked_rows: Annotated[int, Figure(

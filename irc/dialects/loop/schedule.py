@@ -193,6 +193,9 @@ CPU: Mapping[str, Key] = {
         "combined of which several points have their sums in registers together, so that what "
         "they all read is read once; without it, none", name),
     "jam_points": Key("with a jam axis: how many", numbers(1, 64)),
+    "beside_sums": Key(
+        "of a map in a group: it is computed for each point of a tile of the sums that it reads at "
+        "its own point, while these are in registers (`jam_axis`)", flag),
     "chunks": Key(
         "of a reduction: \"axis points\" for each loop that is taken in chunks of so many points, "
         "each with float sums of its own, which are added with their rounding errors", counts),

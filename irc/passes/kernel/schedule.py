@@ -22,6 +22,7 @@ from irc.ir.symbols import coefficient, free_symbols
 from irc.ir.types import FloatType, IntegerType, i1
 from irc.passes.kernel.cpu.contraction.by_size import schedule_by_size
 from irc.passes.kernel.cpu.contraction.choose import is_open, schedule_tiles
+from irc.passes.kernel.cpu.jam_points import jams_of
 from irc.passes.kernel.cpu.partial_sums import cut_sums
 from irc.passes.kernel.cpu.plan import (
     Access,
@@ -131,8 +132,9 @@ def _scheduled(
     """The schedule of a plan's operation, and the computes that stay scalar. Members get theirs."""
     scalar: list[tuple[Operation, str]] = []
     cpu = target.features
-    shared_pairs, own_pairs = find_collapses(plan)
     lone = isinstance(op, loop.ComputeOp)
+    jams = {} if lone else jams_of(plan, target)
+    shared_pairs, own_pairs = find_collapses(plan, jams)
     best, choices = _choose_axes(plan, cpu)
     top = CpuSchedule(collapse=shared_pairs, vector_axis="")
     if best is not None:
@@ -158,6 +160,8 @@ def _scheduled(
         elif top.tile_axis:
             own.unroll = sum(1 for _ in member.compute.block.ops) <= limits.unrolled_ops
         own.order = own.order + _loop_order(member, own.vector_axis if best is None else "")
+        if best is None and member in jams:
+            jams[member].write(member, own)
         cut_sums(member, own, best is not None)
         if not lone:
             member.compute.attributes["schedule"] = own.to_attribute()

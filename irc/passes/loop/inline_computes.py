@@ -32,6 +32,10 @@ from irc.target.costs import Cost
 
 ONCE = "it differs by column only, and is computed once for its reader"
 EPILOGUE = "it is computed with the sums of a contraction, whose kernel stores it instead of these"
+TURNED = "it lays elements out that its readers would gather again and again"
+MANY_READS = 16
+"""So often elements are read that are laid out for it before: gathering one takes a vector's load
+(the weights of a depthwise convolution, which the places of an image read)."""
 NEEDED = "its array is needed anyway, by a result or by something else than a compute"
 
 
@@ -181,7 +185,7 @@ class _Chooser:
         if summary.reads > self.options.max_reads:
             return f"{summary.reads} reads, over max_reads ({self.options.max_reads})"
         if summary.is_view:
-            return None
+            return TURNED if self.is_turned(op, readers) else None
         if not external and self.is_left_alone(op):
             return ONCE
         summary = self.summaries[op]
@@ -208,6 +212,21 @@ class _Chooser:
                 return (f"{len(readers)} reads would evaluate it {evaluations / own:.3g} times at "
                         "each point")  # fmt: skip
         return None
+
+    def is_turned(self, op: loop.ComputeOp, readers: list[loop.ReadOp]) -> bool:
+        """Whether a map on a CPU only lays elements out along its innermost axis that lie apart,
+        for readers that read each of them many times: vectors then load what they would gather."""
+        if self.target.is_gpu or not op.axis_list:
+            return False
+        own = points(a.extent for a in op.axis_list)
+        across = any(reads_across(r, op) for r in op.block.ops if isinstance(r, loop.ReadOp))
+        if not across or adjacent_axis(op) != len(op.axis_list) - 1:
+            return False
+        return all(
+            tiled(read.parent_op, self.target) is None
+            and evaluated_points(read, self.target) >= MANY_READS * own
+            for read in readers
+        )
 
     def only_widens(self, op: Operation) -> bool:
         """Whether a map for computes makes of each element a wider float: on a GPU each of them

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from irc.analysis.contraction import tiled
 from irc.analysis.loop import points
+from irc.analysis.shared_reads import jam_of
 from irc.dialects import layout, loop
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -28,7 +29,8 @@ class RowsFirst(Pass):
     results (0: as many as keep the GPU busy with several each), over at most `max_points` points
     each: longer ones are better split. Maps of one point for each result are always turned, and
     those that read the sums of a contraction whose kernel multiplies tiles, on a CPU too: an image,
-    say, whose channels the convolution has innermost.
+    say, whose channels the convolution has innermost. So are, on a CPU, those that read a
+    reduction several points of which share what they read (`irc.analysis.shared_reads`).
 
     Before:
         %s = loop.compute red(i0: 768) par(i1: 8192) -> reduce(max, f32) { ... }
@@ -50,7 +52,9 @@ class RowsFirst(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         target = of_kind(self.target, context)
         for inner in list(op.regions[0].blocks[0].ops):
-            if not isinstance(inner, loop.ComputeOp) or not (target.is_gpu or tiled(inner, target)):
+            if not isinstance(inner, loop.ComputeOp):
+                continue
+            if not target.is_gpu and not keeps_sums(inner, target):
                 continue
             readers = list(readers_to_turn(inner, target))
             worth_it = bool(readers) and self.is_worth_it(inner, target)
@@ -72,7 +76,7 @@ class RowsFirst(Pass):
 
     def is_worth_it(self, op: loop.ComputeOp, target: Target) -> bool:
         """Whether a compute combines points into enough results, each of few enough."""
-        if tiled(op, target) is not None:
+        if keeps_sums(op, target):
             return True
         if not reduces_rows(op):
             return False
@@ -82,6 +86,14 @@ class RowsFirst(Pass):
         if self.min_results:
             many = results >= self.min_results
         return many and each <= self.max_points
+
+
+def keeps_sums(op: loop.ComputeOp, target: Target) -> bool:
+    """Whether sums of several points of a compute are in registers, as its order of axes has them:
+    of a contraction's tile, or, on a CPU, of points that share what they read."""
+    if tiled(op, target) is not None:
+        return True
+    return not target.is_gpu and not isinstance(jam_of(op, target), str)
 
 
 def reduces_rows(op: loop.ComputeOp) -> bool:
@@ -113,7 +125,7 @@ def readers_to_turn(
         if others or not first or not is_turnable(compute):
             continue
         rest = [k for k in range(len(compute.axis_list)) if k not in first]
-        if (rest or tiled(op, target)) and list(first) != list(range(len(first))):
+        if (rest or keeps_sums(op, target)) and list(first) != list(range(len(first))):
             yield compute, [*first, *rest]
 
 

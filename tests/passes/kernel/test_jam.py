@@ -116,6 +116,75 @@ def test_values_outside_are_multiplied_as_zeros() -> None:
     assert result.isnan()[..., 3].all()
 
 
+BESIDE = {
+    "collapse": "[]", "vector_axis": '"c"', "lanes": "8", "copies": "1", "tail": '"mask"',
+    "spans": "5", "order": '["c", "q"]', "beside_sums": "true",
+}  # fmt: skip
+
+
+def with_map(entries: dict[str, str], indices: str = "n, p, q, c", **case: Any) -> str:
+    """Windows with a map of their sums, which has these entries of a schedule."""
+    chosen = ", ".join(f"{name} = {value}" for name, value in entries.items())
+    text = windows(**case)
+    before, _, after = text.rpartition("  loop.yield %s\n")
+    type_ = text.partition(" -> ")[2].partition(" attributes")[0]
+    sizes = [int(n) for n in type_.partition("[")[2].partition("]")[0].split(", ")]
+    axes = ", ".join(f"{a}: {n}" for a, n in zip("npqc", sizes, strict=True))
+    return f"""{before}
+  %z = loop.compute par({axes}) -> map schedule #loop.schedule<cpu, {chosen}> {{
+    %a1 = loop.read %s[{indices}] : f32
+    %b1 = loop.read %w[0, 0, c] : f32
+    %c1 = arith.addf %a1, %b1 : f32
+    loop.yield %c1
+  }} : {type_}
+  loop.yield %z
+{after}"""
+
+
+@pytest.mark.parametrize("case", [{}, {"channels": 5}, {"tail": '"peel"'}, {"size": (4, 23)}],
+                         ids=str)  # fmt: skip
+def test_maps_beside_sums(case: dict[str, Any]) -> None:
+    """What is added to sums in registers; nothing of them is in memory."""
+    torch.manual_seed(0)
+    map_ = {**BESIDE, **{k: v for k, v in case.items() if k == "tail"}}
+    module = kernels(with_map(map_, **case))
+    assert "kernel.scratch" not in irc.print_op(module)
+    channels, size = case.get("channels", 20), case.get("size", (6, 9))
+    x, w = torch.randn(2, *size, channels), torch.randn(3, 3, channels)
+    exact = functional.conv2d(
+        x.permute(0, 3, 1, 2).double(), w.permute(2, 0, 1)[:, None].double(), w[0, 0].double(),
+        1, 1, 1, channels,
+    ).permute(0, 2, 3, 1)  # fmt: skip
+    PassManager.parse(stages("llvm")["kernel-to-host"]).run(module)
+    (result,) = irc.runtime.build(module)(x, w)
+    torch.testing.assert_close(result.double(), exact, rtol=0, atol=2e-5)
+
+
+def test_maps_that_are_not_beside_sums_have_the_same_values() -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(2, 6, 9, 20), torch.randn(3, 3, 20)
+    results = []
+    for entries in (BESIDE, {k: v for k, v in BESIDE.items() if k != "beside_sums"}):
+        module = kernels(with_map(entries))
+        PassManager.parse(stages("llvm")["kernel-to-host"]).run(module)
+        results += irc.runtime.build(module)(x, w)
+    assert torch.equal(*results)
+
+
+@pytest.mark.parametrize(
+    ("entries", "indices", "reason"),
+    [
+        ({"order": '["q", "c"]'}, "n, p, q, c", "the loops around these"),
+        ({"lanes": "16"}, "n, p, q, c", "has their vectors"),
+        ({}, "n, p, 8 - q, c", "it is beside no sums"),
+    ],
+    ids=str,
+)
+def test_maps_beside_nothing(entries: dict[str, str], indices: str, reason: str) -> None:
+    with pytest.raises(InvalidIR, match=reason):
+        kernels(with_map({**BESIDE, **entries}, indices))
+
+
 @pytest.mark.parametrize(
     ("entries", "reason"),
     [

@@ -50,7 +50,7 @@ class ConvolutionParts:
 
 def convolution_form(call: graph.CallAten) -> Form | str:
     """What makes the result of a convolution, or why nothing does."""
-    parts = _convolution(call)
+    parts = parts_of(call)
     if isinstance(parts, str):
         return parts
     result = result_type(call)
@@ -60,7 +60,8 @@ def convolution_form(call: graph.CallAten) -> Form | str:
     return lambda builder, schedule: convolution_product(builder, parts, result, wide, schedule)
 
 
-def _convolution(call: graph.CallAten) -> ConvolutionParts | str:
+def parts_of(call: graph.CallAten) -> ConvolutionParts | str:
+    """The parts of a convolution, or why it is none that irc computes."""
     arguments = aten.arguments_of(call)
     numbers = numbers_of(call, arguments)
     if isinstance(numbers, str):
@@ -182,5 +183,5 @@ def padded_image(builder: Builder, image: Value, padding: Sequence[int]) -> Valu
 
 __all__ = [
     "ConvolutionParts", "convolution_form", "convolution_product", "numbers_of", "overlapping",
-    "padded_image", "placed",
+    "padded_image", "parts_of", "placed",
 ]  # fmt: skip

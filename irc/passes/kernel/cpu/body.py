@@ -11,7 +11,7 @@ from irc.ir.types import FloatType, i1, index
 from irc.passes.kernel.cpu.emit import Content, Scalar, VectorScope
 from irc.passes.kernel.cpu.lanes import LaneExpressions, lane_sum
 from irc.passes.kernel.cpu.place import Placement
-from irc.passes.kernel.cpu.plan import Access
+from irc.passes.kernel.cpu.plan import REGISTERS, Access
 from irc.passes.kernel.cpu.reduce import arith_width, combining_op
 from irc.passes.kernel.cpu.spans import decide
 
@@ -208,6 +208,9 @@ class BodyEmitter:
         assert place is not None
         if place.kind == "register":
             return self._register(op, scope.values[place.value], scope)
+        if place.kind == "sums":
+            content = scope.values[place.value]
+            return self._register(op, content if isinstance(content, list) else [content], scope)
         pointer, lanes = self.state.pointers[place.value], scope.lanes
         result, emitter = op.results[0], self.emitter
         if access in self.placed.transposed:
@@ -309,7 +312,7 @@ class BodyEmitter:
         for access in self.member.stores[result]:
             place = access.storage
             assert place is not None
-            if place.kind == "register":
+            if place.kind in REGISTERS:
                 scope.values[result] = self._all_lanes(content, scope)
                 continue
             self._store_to(access, self.state.pointers[place.value], content, scope)

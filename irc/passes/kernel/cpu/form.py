@@ -24,6 +24,7 @@ from irc.ir.symbols import (
 )
 from irc.ir.types import TensorType, index
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
+from irc.passes.kernel.cpu.jam_points import reads_own_point
 from irc.passes.kernel.cpu.nest import Nest
 from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState, TransposedTile
 from irc.passes.kernel.cpu.plan import (
@@ -95,6 +96,22 @@ def collapse_plan(plan: CpuPlan, schedule: CpuSchedule) -> list[CpuSchedule]:
     return schedules
 
 
+def keep_sums(plan: CpuPlan, schedules: Sequence[CpuSchedule]) -> None:
+    """Give sums no memory that maps beside them alone read."""
+    beside: dict[Value, list[bool]] = {}
+    for member, schedule in zip(plan.members, schedules, strict=True):
+        joins = schedule.has("beside_sums") and schedule.beside_sums
+        for op, access in member.reads.items():
+            if isinstance(op, loop.ReadOp) and access.storage is not None:
+                here = joins and reads_own_point(op)
+                beside.setdefault(access.storage.value, []).append(here)
+    for member, schedule in zip(plan.members, schedules, strict=True):
+        for result in member.stores if schedule.has("jam_axis") else ():
+            place = plan.storage[result]
+            if place.kind == "scratch" and all(beside.get(result, [False])):
+                place.keep_in_registers()
+
+
 def kernel_function(
     plan: CpuPlan, name: str, symbols: Sequence[str], memory: Iterable[TensorType] = ()
 ) -> kernel.KernelFuncOp:
@@ -116,6 +133,7 @@ class _CpuKernel:
     ) -> None:
         self.plan, self.schedule, self.ranges = plan, schedule, ranges
         self.member_schedules = collapse_plan(plan, schedule)
+        keep_sums(plan, self.member_schedules[len(plan.once) :])
         self.symbols = kernel_symbols(plan)
         self._contractions()
         self.workspaces = [type_ for stage in self.tiled.values() for type_ in stage.workspaces]
@@ -176,7 +194,7 @@ class _CpuKernel:
             emitter.scalar(axis.extent, scope)
         self._scratch()
         for nest in (*self.once, *self.nests):
-            nest.body.enter(ENTRY, scope)
+            nest.enter(ENTRY, scope)
         for stage in self.tiled.values():
             stage.enter(ENTRY, scope, self.begin)
         if self.once:
@@ -269,6 +287,9 @@ class _CpuKernel:
                 bound += inside[group].axes
                 place = inside[group].stages
             stage = self.tiled.get(member)
+            if schedule.has("beside_sums") and schedule.beside_sums:
+                self._beside(self._nest(self.state, member, schedule, bound), place)
+                continue
             if stage is None:
                 place.append(self._nest(self.state, member, schedule, bound))
                 continue
@@ -289,6 +310,21 @@ class _CpuKernel:
         if state.shared is None and schedule.vector_axis in {a.name for a in loops}:
             vectors = vectors_of(schedule)
         return Nest(state, member, loops, vectors, schedule)
+
+    def _beside(self, map_: Nest, stages: Sequence[Stage]) -> None:
+        """Have a map computed from the sums of a reduction that it reads, while those of a tile's
+        points are in registers. Raises InvalidIR."""
+        for read in map_.member.reads.values():
+            place = read.storage
+            for stage in stages:
+                if place is None or not isinstance(stage, Nest) or stage.jam is None:
+                    continue
+                if place.kind == "sums" and place.value in stage.member.stores:
+                    stage.jam.join(map_)
+                    return
+        raise InvalidIR("it is beside no sums: what it reads are none of several points in "
+                        "registers, made before it, that such maps alone read",
+                        op=map_.member.compute)  # fmt: skip
 
     def _compute_once(self) -> None:
         """What is computed once, before the first point."""

@@ -42,6 +42,7 @@ class Jam:
         self.nest, self.depth, self.points = nest, depth, points
         self.axis = nest.loops[depth]
         self.start = f"{self.axis.name}_first"
+        self.beside: list[Nest] = []
         placed = nest.placed
         placed.level_of[self.start] = placed.base + 1 + depth
         inside = nest.loops[depth + 1 :]
@@ -55,6 +56,21 @@ class Jam:
         if any(a.kind == "par" for a in inside) or placed.own_vectors.axis == self.axis.name:
             raise InvalidIR(f"only what is combined comes inside of {self.axis.name}, whose points "
                             "have their sums in registers", op=nest.member.compute)  # fmt: skip
+
+    def join(self, map_: Nest) -> None:
+        """Have a map of the same points computed for each of a tile's, from their sums."""
+        nest, depth, own = self.nest, self.depth, map_.own_vectors
+        loops = [axis.name for axis in map_.loops]
+        if loops != [axis.name for axis in nest.loops[: depth + 1]]:
+            raise InvalidIR("a map beside sums has the loops around these, in their order",
+                            op=map_.member.compute)  # fmt: skip
+        assert nest.own_vectors is not None
+        same = own is not None and attrs.astuple(own) == attrs.astuple(nest.own_vectors)
+        if not same or map_.has_combiners or map_.jam is not None:
+            raise InvalidIR("a map beside sums has their vectors, and combines nothing",
+                            op=map_.member.compute)  # fmt: skip
+        map_.placed.level_of[self.start] = map_.placed.base + 1 + depth
+        self.beside.append(map_)
 
     def run(self, scope: VectorScope) -> None:
         """Emit the loop."""
@@ -139,6 +155,9 @@ class Jam:
         values = self._combine(self.depth + 1, common, scopes, states, values)
         for inner, state in zip(scopes, self._with(states, values), strict=True):
             nest.finish(inner, state)
+            for map_ in self.beside:
+                map_.body.enter(inner.level, inner)
+                map_.innermost(inner, None)
 
     def _level(self, scope: VectorScope, depth: int) -> VectorScope:
         """What all points of a tile have at loop number `depth`: behind it what a loop made is not

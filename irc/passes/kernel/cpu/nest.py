@@ -127,6 +127,13 @@ class Nest:
                                 op=member.compute)  # fmt: skip
             self.jam = Jam(self, names.index(schedule.jam_axis), schedule.jam_points)
 
+    def enter(self, level: int, scope: VectorScope) -> None:
+        """Emit what belongs to one level, of the maps beside the sums too."""
+        if self.jam is not None:
+            for map_ in self.jam.beside:
+                map_.body.enter(level, scope)
+        self.body.enter(level, scope)
+
     def run(self, scope: VectorScope) -> None:
         """Emit the loops of the member, below its base level."""
         tile = self.state.tile
@@ -305,7 +312,7 @@ class Nest:
                 if phase.width:
                     inner.lanes = phase.lanes(self.emitter, axis.name, position)
                     inner.span = phase.span
-                self.body.enter(inner.level, inner)
+                self.enter(inner.level, inner)
                 return self._below(depth, inner, state and state.carrying(values))
 
             carried = self.emitter.for_loop(phase.lower, phase.upper, phase.step, carried, body)

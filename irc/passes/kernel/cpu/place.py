@@ -150,6 +150,8 @@ class Placement:
                     if place.kind == "register" and isinstance(op, loop.ReadOp):
                         chosen = op.mask in self.varying or op.other in self.varying
                         varying = chosen or self.state.shared is not None
+                    elif place.kind == "sums":
+                        level, varying = self.base + len(self.loops), True
             result = op.results[0]
             self.levels[result] = level
             if varying:

@@ -8,7 +8,7 @@ expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import attrs
 
@@ -47,6 +47,8 @@ from irc.passes.kernel.plan.updates import (
 
 SET_APART = 16
 """Private parts have multiples of so many elements, so that vectors begin where lines do."""
+REGISTERS = ("register", "sums")
+"""The kinds of storage that are no memory."""
 FIRST_POINT = "_first_point"
 """The symbol that stands for a call's first point of the parallel space."""
 
@@ -64,8 +66,9 @@ class Axis:
 class Storage:
     """Where an array lives: `argument` (memory of the kernel's caller), `scratch` (one point's
     part of a local, on the stack), `private` (one point's part of a local, in memory of the
-    kernel's own, where a call has that of its first point), `register` (a scalar per point) or
-    `table` (what is computed once, whole on the stack).
+    kernel's own, where a call has that of its first point), `register` (a scalar per point),
+    `sums` (a register for each point of a tile, which maps beside the sums read) or `table` (what
+    is computed once, whole on the stack).
 
     `strides`: of the dimensions from `skip` on, in elements. `count`: the elements of a part.
     """
@@ -80,6 +83,10 @@ class Storage:
         """Where the element at an index lies."""
         begin = symbol(FIRST_POINT) * self.count if self.kind == "private" else 0
         return linear(index[self.skip :], self.strides) + begin
+
+    def keep_in_registers(self) -> None:
+        """Have a register for each point of a tile, and no memory."""
+        self.kind = "sums"
 
     @property
     def element(self) -> Type:
@@ -102,7 +109,7 @@ class Access:
     @property
     def bytes(self) -> int:
         """Bytes of the element accessed; 0 for an index value."""
-        if self.storage is None or self.storage.kind == "register":
+        if self.storage is None or self.storage.kind in REGISTERS:
             return 0
         return element_bytes(self.storage.element)
 
@@ -433,17 +440,23 @@ def local_storage(value: Value, shared: int, room: int, private: bool = False) -
 # -- collapsing axes
 
 
-def find_collapses(plan: CpuPlan) -> tuple[Pairs, list[Pairs]]:
+def find_collapses(
+    plan: CpuPlan, whole: Collection[CpuMember] = ()
+) -> tuple[Pairs, list[Pairs]]:
     """Pairs (outer, inner) of axes that may become one, in the order in which to apply them: of
     the shared axes, and of each member's own (`everybody`).
 
     Two axes collapse when every expression steps along the outer one by as much as along the
-    whole of the inner one. The plan is changed as `apply_collapses` does.
+    whole of the inner one. The plan is changed as `apply_collapses` does. whole: members that
+    keep their own axes.
     """
     everything = [a for m in plan.members for a in m.accesses()]
     shared = _collapse_list(plan.shared, everything, True)
-    own = []
+    own: list[Pairs] = []
     for member in plan.everybody:
+        if member in whole:
+            own.append([])
+            continue
         ordered = any(o.kind == "scatter" for o in member.compute.output_list)
         own.append(_collapse_list(member.own, list(member.accesses()), not ordered))
     return shared, own

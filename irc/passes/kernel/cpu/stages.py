@@ -139,7 +139,7 @@ def run_stages(state: KernelState, stages: Sequence[Stage], scope: VectorScope) 
             stage.run(state, scope)
             continue
         if isinstance(stage, Nest):
-            stage.body.enter(OUTER, scope)
+            stage.enter(OUTER, scope)
         stage.run(scope)
 
 

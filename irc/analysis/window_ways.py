@@ -1,0 +1,61 @@
+"""Who computes a convolution channel by channel on a CPU: the library, or a reduction over the
+window with vectors along the channels.
+
+    if window_objection(call, target) is None: ...
+
+Such a reduction has several places of a row in registers (`jam_axis` of a schedule), so that it
+multiplies as fast as the processor does where the window is read once for all of them. How fast
+that is of the library's speed is a figure of the processor (`own_windows`), for windows with few
+and with many elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from irc.dialects import aten, graph
+from irc.dialects.graph.inferred import tensor_type
+from irc.ir.types import f32
+from irc.target import Target
+
+
+def window_objection(call: graph.CallAten, target: Target) -> str | None:
+    """Why a convolution is left to the library; None where irc's reduction is surely as fast."""
+    arguments = aten.arguments_of(call)
+    image, weight = tensor_type(arguments["input"]), tensor_type(arguments["weight"])
+    groups = arguments["groups"]
+    if image.element is not f32:
+        return f"it is of {image.element}"
+    if groups == 1 or weight.shape[1] != 1:
+        return f"it sums up over {weight.shape[1]} channels in each of {groups} groups"
+    if weight.shape[0] != groups:
+        return "several results of a channel would be stored apart"
+    taps = [n for n in weight.shape[2:] if isinstance(n, int)]
+    if len(taps) != weight.rank - 2:
+        return "its window is symbolic"
+    return _figures_objection(taps, groups, call, target)
+
+
+def _figures_objection(
+    taps: Sequence[int], groups: int, call: graph.CallAten, target: Target
+) -> str | None:
+    features = target.features
+    if max(taps) > features.most_taps:
+        return f"a row of its window has {max(taps)} elements, over {features.most_taps}"
+    lanes = target.lanes(f32)
+    empty = 1 - groups / (-(-groups // lanes) * lanes)
+    if empty > target.panel_empty:
+        return f"{groups} channels leave {empty:.0%} of their vectors empty"
+    few, many = features.own_windows
+    count = math.prod(taps)
+    speed = few if count < features.many_taps else many
+    if speed < 100 * features.sure_products:
+        return f"irc has {speed} % of the library's speed for windows of {count} elements"
+    result = tensor_type(call.results[0])
+    if 0 in result.shape:
+        return "it has no elements"
+    return None
+
+
+__all__ = ["window_objection"]
