@@ -24,9 +24,6 @@ from irc.ir.symbols import Dim, coefficient, dim_sum, free_symbols, symbol
 from irc.ir.types import TensorType
 from irc.target import Target
 
-#: Cycles in which a tile's loop begins and ends.
-TILE_START = 4
-
 
 @attrs.frozen
 class SharedReads:
@@ -146,12 +143,12 @@ def _best_points(
     extent = axis.extent if isinstance(axis.extent, int) else None
     best: tuple[float, int] | None = None
     for count in range(2, min(most, extent or most) + 1):
-        each = (time(count) + TILE_START) / count
+        each = (time(count) + features.jam_start) / count
         if extent is not None:
             whole, rest = divmod(extent, count)
             # A tile at the end is code of its own.
-            end = (time(rest) + TILE_START) * (1 + features.tile_slack) if rest else 0.0
-            each = (whole * (time(count) + TILE_START) + end) / extent
+            end = (time(rest) + features.jam_start) * (1 + features.tile_slack) if rest else 0.0
+            each = (whole * (time(count) + features.jam_start) + end) / extent
         if best is None or each < best[0]:
             best = each, count
     if best is None:

@@ -145,6 +145,12 @@ class CpuFigures(Speeds):
         most=64)] = 64
     product_latency: Annotated[int, Figure(
         "products", "of vectors in the time until a sum can be added to again")] = 4
+    jam_start: Annotated[int, Figure(
+        "products", "of vectors in the time in which a tile of such points begins and ends")] = 4
+    turned_reads: Annotated[int, Figure(
+        "times", "that elements are read by vectors along which they lie apart, from which on they "
+        "are laid out before: gathering one takes a vector's load (the weights of a depthwise "
+        "convolution, which the places of an image read)")] = 16
     sure_jams: Annotated[float, Figure(
         "times", "as fast as point by point that has to be, by the model")] = 1.2
 

@@ -363,7 +363,8 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "part_depth", "library_tile", "sure_pieces", "lone_bytes", "product_rows",
              "own_products", "own_panels", "own_pairs", "own_pair_panels",
              "sure_products", "own_windows", "many_taps", "most_taps", "most_jammed",
-             "written_products", "most_terms", "product_latency", "sure_jams"}  # fmt: skip
+             "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",
+             "turned_reads"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
 SWITCHED["thread_blocks"] = "avx2, threads = 13"

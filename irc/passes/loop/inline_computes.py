@@ -33,9 +33,6 @@ from irc.target.costs import Cost
 ONCE = "it differs by column only, and is computed once for its reader"
 EPILOGUE = "it is computed with the sums of a contraction, whose kernel stores it instead of these"
 TURNED = "it lays elements out that its readers would gather again and again"
-MANY_READS = 16
-"""So often elements are read that are laid out for it before: gathering one takes a vector's load
-(the weights of a depthwise convolution, which the places of an image read)."""
 NEEDED = "its array is needed anyway, by a result or by something else than a compute"
 
 
@@ -224,7 +221,7 @@ class _Chooser:
             return False
         return all(
             tiled(read.parent_op, self.target) is None
-            and evaluated_points(read, self.target) >= MANY_READS * own
+            and evaluated_points(read, self.target) >= self.target.features.turned_reads * own
             for read in readers
         )
 

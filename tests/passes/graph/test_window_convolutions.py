@@ -183,3 +183,18 @@ def test_figures_say_who_computes_them() -> None:
     module.attributes["irc.target"] = empty.attributes["irc.target"]
     PassManager.parse("functional,convert-aten-to-graph,window-convolutions").run(module)
     assert any(isinstance(op, graph.CallAten) for op in module.walk())
+
+
+def test_a_weight_that_is_read_often_is_laid_out_first() -> None:
+    """By a map of its own, unless the figure says that it is not read often enough."""
+    computes = []
+    for reads in (16, 1_000_000):
+        module = irc.trace(depthwise(32, (3, 3)), (CHANNELS_LAST,))
+        told = f"#irc.target<avx512, turned_reads = {reads}>"
+        empty = irc.parse(f"builtin.module attributes {{irc.target = {told}}} {{}}")
+        module.attributes["irc.target"] = empty.attributes["irc.target"]
+        for name in ("functional", "aten-to-graph", "graph-to-layout", "layout-to-loop"):
+            PassManager.parse(stages(AVX512)[name]).run(module)
+        PassManager.parse("inline-computes").run(module)
+        computes.append(sum(isinstance(op, loop.ComputeOp) for op in module.walk()))
+    assert computes[0] == computes[1] + 1
