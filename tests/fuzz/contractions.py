@@ -2,11 +2,13 @@
 float64.
 
     python -m tests.fuzz.contractions --count 5000 [--first 0] [--on avx2] [--seconds 60]
-                                      [--kind products|convolutions|integers]
+                                      [--kind products|convolutions|integers|sizes]
 
 Every one is a kernel of irc's own, with the cost model's schedule; on a CPU some products have a
 frozen weight. `--on`: cpu, avx2 (what of it an older one has), cuda, or triton: kernels of a GPU
-run in Triton's interpreter, of products of at most 65 rows, columns and terms. Prints the seeds
+run in Triton's interpreter, of products of at most 65 rows, columns and terms. The kind `sizes`
+calls one program with many sizes, at and beside the ends of ranges that have a schedule of their
+own, with elements that are no numbers in some. Prints the seeds
 that differ or fail; the exit status is 1 if there are any. No program is begun after the seconds.
 """
 
@@ -65,7 +67,8 @@ EPILOGUES: dict[str, Function] = {
 @attrs.frozen
 class RandomProduct:
     """A function of tensors, and these. frozen: the second one is a weight of a frozen program.
-    exact: results are eager mode's, bit for bit."""
+    exact: results are eager mode's, bit for bit. calls: further lists of tensors that the program
+    is called with."""
 
     function: Function
     args: tuple[torch.Tensor, ...]
@@ -73,6 +76,7 @@ class RandomProduct:
     frozen: bool
     label: str
     exact: bool = False
+    calls: tuple[tuple[torch.Tensor, ...], ...] = ()
 
 
 class Weighted(torch.nn.Module):
@@ -197,6 +201,52 @@ def random_convolution(seed: int, most: int = SIZES[-1]) -> RandomProduct:
     return RandomProduct(function, args, False, False, label)
 
 
+MANY_SIZES = (0, 1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 63, 64, 65, 127, 128, 129, 256, 300, 512, 513)
+FORMS = ("rows", "rows", "batch", "two", "columns", "depth", "products")
+
+
+def random_sizes(seed: int, most: int = SIZES[-1]) -> RandomProduct:
+    """The program of a seed, of one symbolic size, and what it is called with."""
+    rng = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    dtype, form = rng.choice(DTYPES), rng.choice(FORMS)
+    k, n = (rng.choice([size for size in (8, 17, 64, 100, 129, 256) if size <= max(most, 17)])
+            for _ in range(2))  # fmt: skip
+    before, behind = rng.choice(PROLOGUES), rng.choices(list(EPILOGUES), k=rng.randrange(3))
+
+    def randn(*shape: int, scale: int = 1) -> torch.Tensor:
+        return (torch.randn(shape, generator=generator) / max(1, scale) ** 0.5).to(dtype)
+
+    def arguments(size: int) -> tuple[torch.Tensor, ...]:
+        shapes = {"rows": (size, k), "batch": (3, size, k), "two": (size, 5, k),
+                  "columns": (k, size), "depth": (24, size), "products": (size, 24, k)}  # fmt: skip
+        left = randn(*shapes[form])
+        if form == "products":
+            left = left / k**0.5
+        if rng.random() < 0.15 and left.numel():
+            left.view(-1)[rng.randrange(left.numel())] = rng.choice((float("nan"), float("inf")))
+        right = {"columns": (n, k), "depth": (size, 40), "products": (size, k, 40)}
+        return left, randn(*right.get(form, (k, n)), scale=k)
+
+    def function(left: Any, right: Any) -> Any:
+        x = before(left)
+        parts = [right @ x if form == "columns" else x @ right]
+        for name in behind:
+            if name not in ("bias", "residual", "again"):
+                parts.append(EPILOGUES[name](parts[-1]))
+        return tuple(parts)
+
+    frozen = form in ("rows", "batch", "two") and rng.random() < 0.5
+    sizes = rng.sample([size for size in MANY_SIZES if size <= most * 3], 10)
+    first = arguments(rng.choice((37, 100)))
+    calls = []
+    for size in sizes:
+        given = arguments(size)
+        calls.append((given[0], first[1]) if form in ("rows", "batch", "two", "columns") else given)
+    label = f"{dtype} {k}x{n} {form} {behind} sizes={sizes}{' frozen' * frozen}"
+    return RandomProduct(function, first, True, frozen, label, calls=tuple(calls))
+
+
 INTEGERS = (torch.int8, torch.int8, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
 WHOLE: dict[str, Function] = {
     "nothing": lambda z, _: z,
@@ -240,18 +290,40 @@ def random_integers(seed: int, most: int = SIZES[-1]) -> RandomProduct:
 def difference(program: RandomProduct, place: str = "cpu") -> str:
     """What is wrong with irc's results; "" for nothing. Raises what compiling raises."""
     args, run = program.args, program.function
-    usual = program.function(*args)
-    exact = usual if program.exact else program.function(*(a.double() for a in args))
     options = {**OWN, **PLACES[place]}
     context = interpreted() if place == "triton" else contextlib.nullcontext()
-    if place == "cuda":
-        args = tuple(a.cuda() for a in args)
-    elif program.frozen:
-        run, args = Weighted(run, args[1]), (args[0], *args[2:])
+
+    def placed(args: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        if place == "cuda":
+            return tuple(a.cuda() for a in args)
+        return (args[0], *args[2:]) if frozen else tuple(args)
+
+    frozen = program.frozen and place != "cuda"
+    if frozen:
+        run = Weighted(run, args[1])
         options["freezing"] = True
     with context:
-        compiled = irc.compile(run, args, options=options, dynamic=program.dynamic)
-        results = [result.cpu() for result in compiled(*args)]
+        if program.calls:  # sizes of 0 and 1 have programs of their own
+            torch._dynamo.reset()
+            with torch.no_grad():
+                compiled = torch.compile(run, backend="irc", options=options, dynamic=True)
+        else:
+            compiled = irc.compile(run, placed(args), options=options, dynamic=program.dynamic)
+        for each in (args, *program.calls):
+            with torch.no_grad():
+                results = [result.cpu() for result in compiled(*placed(each))]
+            wrong = _difference_of(program, each, results)
+            if wrong:
+                return wrong if each is args else f"{[list(a.shape) for a in each]}: {wrong}"
+    return ""
+
+
+def _difference_of(
+    program: RandomProduct, args: Sequence[torch.Tensor], results: Sequence[torch.Tensor]
+) -> str:
+    """What is wrong with the results of one call."""
+    usual = program.function(*args)
+    exact = usual if program.exact else program.function(*(a.double() for a in args))
     for mine, wanted, eager in zip(results, exact, usual, strict=True):
         if (mine.dtype, mine.shape) != (eager.dtype, eager.shape):
             return f"{mine.dtype} {mine.shape}, not {eager.dtype} {eager.shape}"
@@ -261,6 +333,9 @@ def difference(program: RandomProduct, place: str = "cpu") -> str:
             continue
         if not torch.equal(mine.isnan(), wanted.isnan()):
             return "other elements are NaN"
+        infinite = mine.isinf()  # sums of 16 bits overflow; eager's gelu of infinity is NaN
+        if ((infinite != eager.isinf()) & (infinite != wanted.isinf())).any():
+            return "other elements are infinite"
         error, least = (distance(each, wanted) for each in (mine, eager))
         if not error <= max(TOLERANCE.get(mine.dtype, 4e-2), 3 * least):
             return f"off by {error:.2e}, eager mode by {least:.2e}"
@@ -269,7 +344,7 @@ def difference(program: RandomProduct, place: str = "cpu") -> str:
 
 def distance(values: torch.Tensor, wanted: torch.Tensor) -> float:
     """The largest error of what are numbers, relative to numbers larger than 1."""
-    apart = ((values.double() - wanted).abs() / (1 + wanted.abs()))[~wanted.isnan()]
+    apart = ((values.double() - wanted).abs() / (1 + wanted.abs()))[wanted.isfinite()]
     return apart.max().item() if apart.numel() else 0.0
 
 
@@ -278,6 +353,7 @@ KINDS: dict[str, Callable[[int, int], RandomProduct]] = {
     "products": lambda *how: random_product(*how),
     "convolutions": lambda *how: random_convolution(*how),
     "integers": lambda *how: random_integers(*how),
+    "sizes": lambda *how: random_sizes(*how),
 }
 
 

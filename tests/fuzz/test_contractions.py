@@ -26,6 +26,12 @@ def test_random_products_of_integers_are_those_of_eager_mode(seed):
     assert contractions.difference(program) == "", program.label
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_one_program_of_many_sizes_is_right_for_each(seed):
+    program = contractions.random_sizes(seed)
+    assert contractions.difference(program) == "", program.label
+
+
 def test_a_wrong_product_is_found(monkeypatch, capsys):
     wrong = contractions.RandomProduct(lambda a: (a @ a,), (torch.eye(4),), False, False, "wrong")
     monkeypatch.setattr(contractions, "random_product", lambda *_: wrong)
