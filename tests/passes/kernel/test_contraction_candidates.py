@@ -19,6 +19,7 @@ PRODUCTS = {
     "square": (Product(512, 768, 768), {}),
     "with an epilogue": (Product(512, 3072, 768, epilogue=["arith.mulf %_, %c : f32"]), {}),
     "of few rows": (Product(4, 4096, 4096), {}),
+    "of few rows and many columns": (Product(4, 50304, 768, b_strides=(1, 768)), {}),
     "f32": (Product(256, 256, 256, torch.float32), {"precision": "ieee"}),
     "tf32": (Product(512, 512, 512, torch.float32), {"precision": "tf32"}),
     "batched": (Product(128, 64, 128, batch=48), {}),
@@ -65,3 +66,12 @@ def test_without_a_target_or_a_product_the_model_says_nothing():
     text = Product(64, 64, 64).text().replace("arith.mulf", "arith.addf")
     _, sums = scheduled(type("Sums", (), {"text": lambda self: text})(), {})
     assert choices_of(Schedules({}, (), sums, SM90)) is None
+
+
+@pytest.mark.parametrize(("columns", "most"), [(50304, 2), (64 * 132 * 2, 0), (4096, 0)])
+def test_few_rows_of_many_columns_are_multiplied_by_programs_that_last(columns, most):
+    _, op = scheduled(Product(4, columns, 768, b_strides=(1, 768)), {})
+    lasting = [each for each in candidates_for(op, SM90) if "flat = true" in each.schedule]
+    assert len(lasting) == most
+    counts = {each.attribute().entries.get("programs").value for each in lasting}
+    assert counts == ({264, 396} if most else set())

@@ -27,6 +27,9 @@ MOST_OF_A_SHAPE = 2
 GROUPED = 16
 """Rows of tiles in a group, where a factor's rows are to stay in the second-level cache longer."""
 PLACE_OF_GROUPED = 3
+LASTING = ((2, 4), (3, 3))
+"""Of few rows: so many program instances of a processor that go over all tiles, and the steps that
+each has in flight (4x50304x768 takes 20.0 us of an H200 by two, 21.5 by as many as tiles)."""
 
 
 @generates("gpu", "contraction")
@@ -37,6 +40,7 @@ def expected_tiles(schedules: Schedules) -> Iterator[Variation]:
         return
     gpu, keys = target.gpu, choices.keys
     base = choices.cost.time(_present(choices, top), gpu)
+    yield from _lasting(choices, _present(choices, top), target)
     counts: Counter[TileShape] = Counter()
     for place, tiling in enumerate(choices.tilings(gpu)):
         time = choices.cost.time(tiling, gpu)
@@ -50,6 +54,21 @@ def expected_tiles(schedules: Schedules) -> Iterator[Variation]:
             alone = {"programs": 0, "flat": False}  # what lasts has less memory for stages
             entries = {"tile_k": tiling.step, "num_stages": tiling.stages, **alone}
             yield Variation({**shape, **entries}, expected=time / base)
+
+
+def _lasting(
+    choices: TileChoices, tiling: StagedTile, target: Target
+) -> Iterator[Variation]:
+    """Tiles of few rows by program instances that last, where each has several of them."""
+    gpu, shape = target.gpu, tiling.shape
+    if choices.products != "swapped" or choices.cost.plain:
+        return
+    held = (shape.first + shape.second) * tiling.step * choices.cost.element_bytes
+    for programs, stages in LASTING:
+        room = programs * stages * held <= gpu.block_bytes
+        if room and choices.cost.turns(shape, gpu) > programs:
+            entries = {"programs": programs * gpu.processors, "num_stages": stages, "flat": True}
+            yield Variation(entries, expected=1.0)
 
 
 def choices_of(schedules: Schedules) -> TileChoices | None:
