@@ -88,6 +88,11 @@ def makes_panels(options: Options, target: Target) -> bool:
     return packs(options, target) and options.layout_optimization and options.panel_convolutions
 
 
+def makes_attention(options: Options, target: Target) -> bool:
+    """Attention on a CPU may be kernels of our own."""
+    return options.own_attention and not target.is_gpu and rounds_once(options, target)
+
+
 def turns_images(options: Options, target: Target) -> bool:
     """Images may have their channels innermost."""
     return options.layout_optimization
@@ -251,6 +256,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     "loop-to-kernel": (
         Step("expand-winograd", makes_winograd),
         Step("share-reads", is_cpu),
+        Step("expand-attention", makes_attention),
         Step("schedule", chooses=True),
         Step("tune", tunes),
         Step("form-kernels"),

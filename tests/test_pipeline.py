@@ -28,6 +28,7 @@ SWITCHES = {
     "emulate_rounding": (False, True),
     "epilogue_fusion": (True, False),
     "winograd": (True, False),
+    "own_attention": (True, False),
     "shape_padding": (None, True),
     "comprehensive_padding": (None, True),
 }

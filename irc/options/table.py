@@ -110,6 +110,10 @@ OPTIONS: dict[str, Entry] = {
     "panel_convolutions": Entry(
         "1x1 convolutions of frozen weights in kernels of irc's own rather than oneDNN's."
     ),
+    "own_attention": Entry(
+        "Attention on a CPU in kernels of irc's own rather than ATen's, where the processor's "
+        "figures say that these are faster."
+    ),
     "emulate_rounding": Entry(
         "16-bit floats are rounded after each operation, as in eager.", "emulate_precision_casts"
     ),

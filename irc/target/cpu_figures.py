@@ -129,6 +129,13 @@ class CpuFigures(Speeds):
     own_pair_panels: Annotated[tuple[int, ...], Figure(
         "% of packed oneDNN's speed", "that they do with frozen weights in panels")] = (
         120, 120, 90)  # fmt: skip
+    own_attention: Annotated[int, Figure(
+        "% of ATen's speed", "that attention of irc's own has in f32 (a Zen 4: "
+        "bench/results/zen4_attention.txt)")] = 90
+    own_pair_attention: Annotated[int, Figure("% of ATen's speed", "that it has in bf16")] = 90
+    attention_bytes: Annotated[int, Figure(
+        "bytes", "of the scores of all its points, most that attention of irc's own may have; "
+        "threads use those of the points that they begin with")] = 1 << 28
     sure_products: Annotated[float, Figure(
         "times", "as fast as the library irc's kernel has to be, by these figures, to be taken"
         )] = 1.01
@@ -207,6 +214,8 @@ OF_CHIPS: Mapping[str, Mapping[str, Any]] = {
         "tile_times": (12, 12, 6), "aliasing_rows": 8, "own_products": (160, 160, 118),
         "own_panels": (130, 110, 103), "own_pairs": (200, 150, 105),
         "own_pair_panels": (150, 120, 104),
+        # bench/results/zen4_attention.txt
+        "own_attention": 116, "own_pair_attention": 200,
     },
     "emeraldrapids": _AMX,
     "sapphirerapids": _AMX,

@@ -356,7 +356,8 @@ GPU = {
 #: Time alone; images that are gathered (tests/passes/loop/test_inline_decisions.py); what is tuned
 #: with its arguments in no cache (tests/tuning/test_problem.py); what the front end asks
 #: (tests/frontend/test_joined_saves.py); who multiplies (tests/analysis/test_product_ways.py,
-#: test_processor_ways.py, test_shared_reads.py); and where memory is
+#: test_processor_ways.py, test_shared_reads.py, tests/passes/loop/test_expand_attention.py); and
+#: where memory is
 #: (tests/passes/host/test_plan_memory.py).
 ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_blocks",
              "joined_least", "library_share", "library_rates", "sure", "most_parts",
@@ -364,7 +365,7 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "own_products", "own_panels", "own_pairs", "own_pair_panels",
              "sure_products", "own_windows", "many_taps", "most_taps", "most_jammed",
              "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",
-             "turned_reads"}  # fmt: skip
+             "turned_reads", "own_attention", "own_pair_attention", "attention_bytes"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
 SWITCHED["thread_blocks"] = "avx2, threads = 13"

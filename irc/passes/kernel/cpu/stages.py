@@ -69,11 +69,14 @@ class TiledStage:
     def enter(self, level: int, scope: VectorScope, begin: Scalar) -> None:
         """Write what is the same for all points of a kernel's call."""
         self.products.find_memory(scope, begin)
+        self.places = {name: scope.names[name] for name in self.products.memory}
         self.products.enter(level, scope)
 
     def run(self, scope: VectorScope) -> None:
         """The products at a point of the shared axes."""
         tiling, products = self.tiling, self.products
+        scope = scope.child(OUTER)
+        scope.names.update(self.places)  # another stage's memory has the same names
         outside, products.emitter.extents = products.emitter.extents, products.extents
 
         def at(inner: VectorScope) -> None:

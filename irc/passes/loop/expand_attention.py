@@ -1,0 +1,416 @@
+"""The pass `expand-attention`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from irc.dialects import func, graph, loop, sym
+from irc.dialects.aten import OperandAttr
+from irc.ir import attributes as A
+from irc.ir.attributes import Type
+from irc.ir.builder import Builder
+from irc.ir.core import Block, Operation, Region, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim, symbol
+from irc.ir.types import TensorType, bf16, element_bytes, f16, f32, i1
+from irc.passes.common.bodies import SEGMENTS, Body, make_compute
+from irc.passes.kernel.cpu.contraction.choose import schedule_tiles
+from irc.passes.kernel.cpu.plan import plan_for_cpu
+from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
+from irc.passes.kernel.plan.plan import flatten
+from irc.target import Target, target_of
+
+FLASH = "aten._scaled_dot_product_flash_attention_for_cpu.default"
+BATCH, HEAD, BLOCK = symbol("b"), symbol("h"), symbol("block")
+ROW, KEY, WIDTH = symbol("r"), symbol("n"), symbol("d")
+
+
+@register_pass
+class ExpandAttention(Pass):
+    """Makes calls of ATen's attention on a CPU groups of five computes, whose scores stay in the
+    caches: a product of queries and keys, the greatest score of each row, powers of e with their
+    sum, a product of these and the values, and the quotient by the sum.
+
+    The group's points are heads, or blocks of a head's rows where the scores of all have no room in
+    half of a core's second-level cache; what the computes hand on is memory of the kernel's own
+    (`irc.passes.kernel.cpu.stages`). A call stays, and a remark tells why, whose logarithms of sums
+    somebody reads, whose sizes are symbols, whose keys are too many for a few rows of scores, and
+    where ATen is as fast by the processor's figures (`own_attention`, `own_pair_attention`).
+
+    core_bytes: the second-level cache (0: the target's). force: wherever it can be done.
+
+    Before:
+        %y, %l = graph.call_aten %q, %k, %v {callee = "aten._scaled_dot_product_flash_attention_for_cpu.default", ...} : ...
+    After:
+        %y = loop.group (b: 4, h: 12) schedule #loop.schedule<cpu, ...> {
+          %s = loop.compute par(b: 4, h: 12, r: 128, n: 128) red(d: 64) -> reduce(sum, f32) {...}
+          %m = loop.compute par(b: 4, h: 12, r: 128) red(n: 128) -> reduce(max, f32) {...}
+          %e, %t = loop.compute par(b: 4, h: 12, r: 128) red(n: 128) -> map, reduce(sum, f32) {...}
+          %o = loop.compute par(b: 4, h: 12, r: 128, d: 64) red(n: 128) -> reduce(sum, f32) {...}
+          %y = loop.compute par(b: 4, h: 12, r: 128, d: 64) -> scatter(set, [...]) {...}
+          loop.yield %y }
+    """  # noqa: E501
+
+    name = "expand-attention"
+    summary = "make attention on a CPU a group of two products with what stands between"
+    preserves = "real"
+    asks_target = True
+    core_bytes: int = 0
+    force: bool = False
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        target = target_of(context)
+        if target.is_gpu:
+            return
+        functions = [o for o in op.regions[0].blocks[0].ops if isinstance(o, func.FuncOp)]
+        for call in [o for function in functions for o in function.block.ops]:
+            if not isinstance(call, graph.CallAten) or call.callee != FLASH:
+                continue
+            room = (self.core_bytes or target.processor.core_bytes) // 2
+            shape = attention_of(call, room, target)
+            reason = shape if isinstance(shape, str) else self.objection(shape, target)
+            if isinstance(shape, str) or reason:
+                context.remark(f"attention stays the library's: {reason}", call)
+                continue
+            context.remark(
+                f"attention is irc's own: {shape.blocks} blocks of {shape.rows} rows a head", call
+            )
+            expanded = _ExpandedAttention(call, shape, target).run()
+            expanded.name_hint = call.results[0].name_hint
+            call.results[0].replace_all_uses_with(expanded)
+            call.erase()
+            context.count("expanded")
+
+    def objection(self, shape: AttentionShape, target: Target) -> str:
+        """Why the library is to compute what could be a group; "" where it isn't."""
+        features = target.features
+        narrow = shape.element is not f32
+        share = features.own_pair_attention if narrow else features.own_attention
+        if self.force or share >= 100 * features.sure_products:
+            return ""
+        return f"irc's kernels have {share} % of its speed"
+
+
+@attrs.frozen
+class AttentionShape:
+    """Sizes of an attention that is computed in blocks of rows. scale: of the scores."""
+
+    batch: int
+    heads: int
+    key_heads: int
+    queries: int
+    keys: int
+    width: int
+    rows: int
+    element: Type
+    scale: float
+    causal: bool
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a head's rows."""
+        return -(-self.queries // self.rows)
+
+    @property
+    def score_row(self) -> int:
+        """Elements from one row of scores to the next."""
+        return -(-self.keys // 16) * 16
+
+
+def attention_of(
+    call: graph.CallAten, room: int, target: Target
+) -> AttentionShape | str:
+    """What the kernel of a call is like whose scores have so many bytes, or why there is none."""
+    if any(True for _ in call.results[1].users):
+        return "the logarithms of its sums are read"
+    arguments = call.arguments.as_dict()
+    query, key, value = (operand_of(call, name) for name in ("query", "key", "value"))
+    assert query is not None and key is not None and value is not None
+    types: list[Any] = [v.type for v in (query, key, value)]
+    mask = operand_of(call, "attn_mask")
+    every = [*types, *([] if mask is None else [mask.type])]
+    sizes = [size for type_ in every for size in (*type_.shape, *(type_.strides or ()))]
+    if not all(isinstance(size, int) for size in sizes):
+        return "its sizes are symbols"
+    if getattr(arguments.get("dropout_p"), "value", 0.0):
+        return "it drops probabilities"
+    if sym.range_entry(call):
+        return "it runs for a range of a size"
+    element = types[0].element
+    if mask is not None and every[-1].element not in (i1, f32, bf16, f16):
+        return f"its mask has elements of {every[-1].element}"
+    if element not in (f32, bf16):
+        return f"its elements are {element}"
+    batch, heads, queries, width = types[0].shape
+    key_heads, keys = types[1].shape[1:3]
+    if 0 in (batch, heads, queries, width, keys) or types[2].shape[3] != width:
+        return "it has no elements"
+    least = target.lanes(f32)
+    if queries < least or keys < least or width < least:
+        return f"{queries} rows, {keys} keys of {width} are fewer than a vector's lanes"
+    row = keys * (4 + element_bytes(element))
+    rows = room // row
+    if rows < queries and rows < 2 * least:
+        return f"{keys} keys have no room for the scores of {2 * least} rows"
+    if rows < queries:
+        rows = rows // least * least
+    rows = min(rows, queries)
+    total = batch * heads * -(-queries // rows) * rows * row
+    if total > target.features.attention_bytes:
+        return f"the scores of all its points have {total} bytes"
+    factor = getattr(arguments.get("scale"), "value", None)
+    scale = 1 / math.sqrt(width) if factor is None else float(factor)
+    causal = bool(getattr(arguments.get("is_causal"), "value", False))
+    return AttentionShape(
+        batch, heads, key_heads, queries, keys, width, rows, element, scale, causal
+    )
+
+
+def operand_of(call: graph.CallAten, name: str) -> Value | None:
+    """The tensor that an argument is, if there is one."""
+    attr = call.arguments.as_dict().get(name)
+    return call.operands[attr.index] if isinstance(attr, OperandAttr) else None
+
+
+class _ExpandedAttention:
+    """The computes of one attention."""
+
+    def __init__(self, call: graph.CallAten, shape: AttentionShape, target: Target) -> None:
+        self.call, self.shape = call, shape
+        # A head is a point: no product has points of its own.
+        self.target = attrs.evolve(target, threads=1)
+        sizes = ((BATCH, shape.batch), (HEAD, shape.heads), (BLOCK, shape.blocks))
+        self.points = [(axis, size) for axis, size in sizes if size != 1] or [sizes[0]]
+        names = {axis for axis, _ in self.points}
+        self.batch, self.head, block = (axis if axis in names else 0 for axis, _ in sizes)
+        self.row: Dim = block * shape.rows + ROW
+        self.whole = shape.queries % shape.rows == 0
+
+    def run(self) -> Value:
+        """The result of the group, which stands before the call."""
+        outer = Builder.before(self.call)
+        init = outer.value(graph.Undefined, result_types=self.call.results[0].type)
+        inside = Block()
+        builder = Builder.at_end(inside)
+        scores = self._scores(builder)
+        greatest = self._greatest(builder, scores)
+        powers, total = self._powers(builder, scores, greatest)
+        sums = self._sums(builder, powers)
+        result = self._result(builder, sums, total, init)
+        segments = {SEGMENTS: A.DenseIntsAttr((1, 0, 0))}
+        inside.append(loop.YieldOp([result], (), segments, (), self.call.location))
+        several = [axis.name for axis, size in self.points if size != 1]
+        top = CpuSchedule(collapse=[], outer=several, scratch=0, vector_axis="")
+        entries: dict[str, A.Attribute] = {
+            "axes": A.ArrayAttr(self._axes()), "schedule": top.to_attribute(),
+        }  # fmt: skip
+        group = loop.GroupOp(
+            (), [result.type], entries, (Region([inside]),), self.call.location
+        )
+        outer.insert(group)
+        return group.results[0]
+
+    # -- structure
+
+    def _axes(self, *own: tuple[Any, Dim], red: Sequence[tuple[Any, Dim]] = ()) -> list[Any]:
+        par = [loop.AxisAttr(axis.name, "par", size) for axis, size in (*self.points, *own)]
+        return par + [loop.AxisAttr(axis.name, "red", size) for axis, size in red]
+
+    def _handed_on(self, element: Type, *sizes: int, row: int = 0) -> TensorType:
+        """An array with a part for each point."""
+        shape = [size for _, size in self.points] + list(sizes)
+        strides, step = list[Dim](), 1
+        for size in reversed(shape):
+            strides.insert(0, step)
+            step = step * size if len(strides) > 1 or not row else row
+        return TensorType(tuple(shape), element, tuple(strides))
+
+    def _compute(
+        self, builder: Builder, axes: Sequence[Any], outputs: Sequence[loop.ResultAttr],
+        types: Sequence[Type], body: Body, schedule: CpuSchedule, inits: Sequence[Value] = (),
+    ) -> loop.ComputeOp:  # fmt: skip
+        compute = make_compute(
+            builder, A.ArrayAttr(axes), list(outputs), list(types), body, inits, self.call
+        )
+        compute.attributes["schedule"] = schedule.to_attribute()
+        return compute
+
+    def _vectors(self, axis: Any, size: int, order: Sequence[Any], copies: int) -> CpuSchedule:
+        lanes = self.target.lanes(f32)
+        copies = min(copies, max(1 << (max(size // lanes, 1).bit_length() - 1), 1))
+        return CpuSchedule(
+            collapse=[], vector_axis=axis.name, lanes=lanes, copies=copies,
+            tail="mask", spans=1, order=[a.name for a in order], chunks={}, streams=False,
+            partial=[],
+        )  # fmt: skip
+
+    def _product(
+        self, builder: Builder, left: tuple[Value, Sequence[Dim]],
+        right: tuple[Value, Sequence[Dim]], columns: tuple[Any, int], depth: tuple[Any, int],
+        masked: bool, row: int,
+    ) -> Value:  # fmt: skip
+        """Sums of products over the depth, for each row and column."""
+        rows = (ROW, self.shape.rows)
+
+        def body(points: bool) -> Body:
+            written = Body()
+            factors = []
+            for value, place in (left, right):
+                mask = other = None
+                if masked and value is left[0]:
+                    mask = written.compare(
+                        "slt", written.index(self.row), written.index(self.shape.queries)
+                    )
+                    other = written.constant(0, self.shape.element)
+                fixed = place if points else [
+                    ROW if p is self.row else (0 if i < len(place) - 2 else p)
+                    for i, p in enumerate(place)
+                ]  # fmt: skip
+                if not points:
+                    mask = other = None
+                factors.append(written.read(value, fixed, mask=mask, other=other))
+            wide = [self._widened(written, factor) for factor in factors]
+            written.finish([written.op("arith.mulf", *wide)])
+            return written
+
+        output = loop.ResultAttr("reduce", "sum", f32, None)
+        preset: dict[str, Any] = {"pack_left": True} if masked else {}
+        # Tiles are chosen for the product of one point.
+        own = [loop.AxisAttr(axis.name, "par", size) for axis, size in (rows, columns)]
+        own.append(loop.AxisAttr(depth[0].name, "red", depth[1]))
+        alone = self._compute(
+            Builder.before(self.call), own, [output],
+            [TensorType((rows[1], columns[1]), f32, (columns[1], 1))], body(False),
+            CpuSchedule(row_axis=ROW.name, vector_axis=columns[0].name, outer_rows=[],
+                        depth_order=[depth[0].name], point_rows=0, point_columns=0,
+                        pack_ahead=0, **preset),
+        )  # fmt: skip
+        reason = schedule_tiles(alone, plan_for_cpu(flatten(alone)), self.target)
+        assert reason is None, reason
+        schedule = read_schedule(alone.schedule, alone)
+        alone.erase()
+        schedule.collapse = []
+        del schedule.outer
+        axes = self._axes(rows, columns, red=[depth])
+        type_ = self._handed_on(f32, rows[1], columns[1], row=row)
+        return self._compute(builder, axes, [output], [type_], body(True), schedule).results[0]
+
+    def _widened(self, body: Body, value: Value) -> Value:
+        return value if value.type is f32 else body.op("arith.extf", value, type=f32)
+
+    # -- the computes
+
+    def _scores(self, builder: Builder) -> Value:
+        """Of each query with each key."""
+        shape = self.shape
+        query, key = operand_of(self.call, "query"), operand_of(self.call, "key")
+        assert query is not None and key is not None
+        return self._product(
+            builder, (query, [self.batch, self.head, self.row, WIDTH]),
+            (key, [self.batch, self._key_head(), KEY, WIDTH]),
+            (KEY, shape.keys), (WIDTH, shape.width), not self.whole, shape.score_row,
+        )  # fmt: skip
+
+    def _key_head(self) -> Dim:
+        times = self.shape.heads // self.shape.key_heads
+        return self.head if times == 1 else self.head // times
+
+    def _local(self, *own: Dim) -> list[Dim]:
+        """An index of what is handed on."""
+        return [*(axis for axis, _ in self.points), *own]
+
+    def _score(self, body: Body, scores: Value) -> Value:
+        """A score, scaled and masked."""
+        shape = self.shape
+        value = body.read(scores, self._local(ROW, KEY))
+        value = body.op("arith.mulf", value, body.constant(shape.scale, f32))
+        mask = operand_of(self.call, "attn_mask")
+        if mask is not None:
+            value = self._masked(body, value, mask)
+        if shape.causal:
+            seen = body.compare("sle", body.index(KEY), body.index(self.row))
+            value = body.select(seen, value, body.constant(-math.inf, f32))
+        return value
+
+    def _masked(self, body: Body, value: Value, mask: Value) -> Value:
+        type_: Any = mask.type
+        every = (self.batch, self.head, self.row, KEY)[4 - type_.rank :]
+        place = [0 if size == 1 else axis for size, axis in zip(type_.shape, every, strict=True)]
+        there = other = None
+        if not self.whole and type_.rank > 1 and type_.shape[-2] != 1:
+            there = body.compare("slt", body.index(self.row), body.index(self.shape.queries))
+            other = body.constant(0, type_.element)
+        read = body.read(mask, place, mask=there, other=other)
+        if type_.element is i1:
+            return body.select(read, value, body.constant(-math.inf, f32))
+        return body.op("arith.addf", value, self._widened(body, read))
+
+    def _greatest(self, builder: Builder, scores: Value) -> Value:
+        body = Body()
+        body.finish([self._score(body, scores)])
+        output = loop.ResultAttr("reduce", "max", f32, None)
+        axes = self._axes((ROW, self.shape.rows), red=[(KEY, self.shape.keys)])
+        type_ = self._handed_on(f32, self.shape.rows)
+        schedule = self._vectors(KEY, self.shape.keys, [ROW, KEY], 4)
+        return self._compute(builder, axes, [output], [type_], body, schedule).results[0]
+
+    def _powers(self, builder: Builder, scores: Value, greatest: Value) -> tuple[Value, Value]:
+        """e to the distance of each score from its row's greatest one, and sums of these, which are
+        0 for a row that sees nothing."""
+        shape, body = self.shape, Body()
+        most = body.read(greatest, self._local(ROW))
+        least = body.constant(-math.inf, f32)
+        nothing = body.op("arith.cmpf", most, least, type=i1, predicate="oeq")
+        most = body.select(nothing, body.constant(0, f32), most)
+        power = body.op("math.exp", body.op("arith.subf", self._score(body, scores), most))
+        narrow = power
+        if shape.element is not f32:
+            narrow = body.op("arith.truncf", power, type=shape.element)
+        body.finish([narrow, power])
+        outputs = [loop.MAP, loop.ResultAttr("reduce", "sum", f32, None)]
+        axes = self._axes((ROW, shape.rows), red=[(KEY, shape.keys)])
+        types = [
+            self._handed_on(shape.element, shape.rows, shape.keys, row=-(-shape.keys // 32) * 32),
+            self._handed_on(f32, shape.rows),
+        ]
+        schedule = self._vectors(KEY, shape.keys, [ROW, KEY], 4)
+        compute = self._compute(builder, axes, outputs, types, body, schedule)
+        return compute.results[0], compute.results[1]
+
+    def _sums(self, builder: Builder, powers: Value) -> Value:
+        shape, value = self.shape, operand_of(self.call, "value")
+        assert value is not None
+        return self._product(
+            builder, (powers, self._local(ROW, KEY)),
+            (value, [self.batch, self._key_head(), KEY, WIDTH]),
+            (WIDTH, shape.width), (KEY, shape.keys), False, shape.width,
+        )  # fmt: skip
+
+    def _result(self, builder: Builder, sums: Value, total: Value, init: Value) -> Value:
+        """The sums by the sums of powers; 0 for a row that sees nothing."""
+        shape, body = self.shape, Body()
+        divisor = body.read(total, self._local(ROW))
+        zero, one = body.constant(0, f32), body.constant(1, f32)
+        nothing = body.op("arith.cmpf", divisor, zero, type=i1, predicate="oeq")
+        factor = body.op("arith.divf", one, body.select(nothing, one, divisor))
+        value = body.op("arith.mulf", body.read(sums, self._local(ROW, WIDTH)), factor)
+        if shape.element is not f32:
+            value = body.op("arith.truncf", value, type=shape.element)
+        masks = []
+        if not self.whole:
+            masks = [body.compare("slt", body.index(self.row), body.index(shape.queries))]
+        body.finish([value], masks=masks)
+        place = [self.batch, self.head, self.row, WIDTH]
+        output = loop.ResultAttr("scatter", "set", None, A.DimsAttr(place))
+        axes = self._axes((ROW, shape.rows), (WIDTH, shape.width))
+        schedule = self._vectors(WIDTH, shape.width, [ROW, WIDTH], 4)
+        return self._compute(
+            builder, axes, [output], [init.type], body, schedule, [init]
+        ).results[0]
+
+
+__all__ = ["AttentionShape", "ExpandAttention", "attention_of"]

@@ -1,0 +1,105 @@
+"""Attention of irc's own on a CPU: values against eager mode in float64, and when it is made."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from irc.frontend import backend
+from irc.target import Target
+from tests.passes.frozen.frozen_convolutions import threads
+
+FORCED = {"passes": {"before:expand-attention": "expand-attention{force=true}"}}
+SMALL = {"passes": {"before:expand-attention": "expand-attention{force=true core_bytes=16384}"}}
+
+
+def heads(batch: int, count: int, length: int, width: int, dtype: Any) -> torch.Tensor:
+    return torch.randn(batch, length, count, width).to(dtype).transpose(1, 2)
+
+
+def attend(q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False) -> Any:
+    grouped = q.shape[1] != k.shape[1]
+    return F.scaled_dot_product_attention(q, k, v, mask, 0.0, causal, enable_gqa=grouped)
+
+
+def check(
+    q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False, options: Any = None,
+    own: bool = True,
+) -> None:  # fmt: skip
+    torch._dynamo.reset()
+
+    def function(q: Any, k: Any, v: Any, *mask: Any) -> Any:
+        return attend(q, k, v, mask[0] if mask else None, causal)
+
+    given = (q, k, v) if mask is None else (q, k, v, mask)
+    with torch.no_grad(), backend.recording() as programs:
+        compiled = torch.compile(
+            function, backend="irc", dynamic=False, options=FORCED if options is None else options
+        )
+        found = compiled(*given)
+        with threads(3):
+            again = compiled(*given)
+        eager = function(*given)
+    assert (programs[0].executable.info.metrics["aten_calls"] == 0) == own
+    assert found.stride() == eager.stride() and found.dtype == eager.dtype
+    assert torch.equal(found, again) or found.isnan().any()
+    wide = [x.double() if x.is_floating_point() else x for x in given]
+    exact = function(*wide)
+    # A row that sees nothing is 0, as ATen's.
+    exact = torch.where(eager == 0, 0.0, exact)
+    close = 5e-6 if q.dtype is torch.float32 else 2e-2
+    torch.testing.assert_close(found.double(), exact, atol=close, rtol=close, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
+@pytest.mark.parametrize("options", (FORCED, SMALL), ids=("whole", "blocks"))
+@pytest.mark.parametrize("mask", ("", "causal", "bool", "added", "rows"))
+@pytest.mark.parametrize("sizes", ((2, 3, 64, 64, 32), (1, 2, 67, 45, 17), (2, 1, 33, 79, 80)))
+def test_values(sizes: Any, mask: str, options: Any, dtype: Any) -> None:
+    torch.manual_seed(0)
+    batch, count, queries, keys, width = sizes
+    q = heads(batch, count, queries, width, dtype)
+    k, v = (heads(batch, count, keys, width, dtype) for _ in range(2))
+    given = None
+    if mask == "bool":
+        given = torch.rand(batch, 1, queries, keys) > 0.4
+        given[:, :, 1] = False
+    elif mask == "added":
+        given = torch.randn(batch, 1, 1, keys).to(dtype)
+    elif mask == "rows":
+        given = torch.randn(queries, keys).to(dtype)
+        given[2] = -math.inf
+        given[3, 4] = math.nan
+    check(q, k, v, given, mask == "causal", options)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
+def test_operands_as_they_lie(dtype: Any) -> None:
+    """Parts of one projection, keys of several heads, an expanded mask."""
+    torch.manual_seed(0)
+    parts = torch.randn(2, 40, 8 * 32).to(dtype)
+    q, k, v = parts.split((4 * 32, 2 * 32, 2 * 32), -1)
+    q = q.view(2, 40, 4, 32).transpose(1, 2)
+    k, v = (x.view(2, 40, 2, 32).transpose(1, 2) for x in (k, v))
+    mask = (torch.rand(2, 1, 1, 40) > 0.3).expand(2, 4, 40, 40)
+    check(q, k, v, mask)
+
+
+@pytest.mark.parametrize("least", (15, 16))
+def test_fewer_than_the_lanes_of_a_vector_are_the_librarys(least: int) -> None:
+    lanes = Target.host().vector_bits // 32
+    size = least * lanes // 16
+    q = heads(1, 2, size, 32, torch.float32)
+    check(q, q, q, own=size >= lanes)
+
+
+def test_infinite_and_nan_elements() -> None:
+    torch.manual_seed(0)
+    q, k, v = (heads(1, 2, 32, 16, torch.float32) for _ in range(3))
+    q[0, 0, 3, 2] = math.nan
+    v[0, 1, 5, 1] = math.inf
+    check(q, k, v)
