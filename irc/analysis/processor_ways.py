@@ -11,11 +11,14 @@ way, so that it makes no difference here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irc.analysis.loop import estimate, points
 from irc.analysis.product_ways import Ways
 from irc.analysis.products import factors
 from irc.dialects import graph
-from irc.ir.symbols import free_symbols, substitute
+from irc.dialects.kernel.dots import rows_of
+from irc.ir.symbols import Dim, free_symbols, substitute
 from irc.ir.types import TensorType, Type, bf16, f32
 from irc.target import Target
 from irc.target.costs import Cost
@@ -25,7 +28,8 @@ def processor_ways(call: graph.CallAten, target: Target, frozen: bool) -> Ways |
     """What a product takes by who computes it; None where the model says nothing of it: on a GPU,
     of other elements than f32 and bf16, of few rows or columns, of so few multiplications that no
     kernel has tiles for them, of frozen weights that leave much of their panels empty
-    (`panel_empty`).
+    (`panel_empty`), and of sizes that registers of whole tiles, for which the figures are where a
+    processor has such, can't go over: these leave nothing at the ends.
 
     Of sizes that are symbols it has to be irc's with few, some and many in their place: given is
     where it gains the least.
@@ -39,6 +43,8 @@ def processor_ways(call: graph.CallAten, target: Target, frozen: bool) -> Ways |
     if left.element is not right.element:
         return None
     sizes = (*left.shape, right.shape[-1])
+    if not _fills_tiles(sizes, left.element, target):
+        return None
     names = {name for size in sizes for name in free_symbols(size)}
     numbers = target.features.product_rows if names else (0,)
     every = []
@@ -66,6 +72,18 @@ def _ways(sizes: list[int], element: Type, target: Target, frozen: bool) -> Ways
             return None
     time = target.time(Cost(cheap=2 * points(sizes))) / 1e9
     return Ways(time, float("inf"), 100 * time / max(speeds[number], 1), 1, features.sure_products)
+
+
+def _fills_tiles(sizes: Sequence[Dim], element: Type, target: Target) -> bool:
+    """Whether the registers of whole tiles that a target has for an element, if any, are filled by
+    products of these sizes: of terms and columns that are known, and multiples of theirs."""
+    dot = rows_of(element)
+    if dot is None or not set(dot.sets) <= set(target.features.sets):
+        return True
+    *_, rows, terms, columns = sizes
+    if any(free_symbols(size) for size in (rows, terms, columns)):
+        return False
+    return not estimate(terms) % dot.tile[2] and not estimate(columns) % (2 * dot.tile[1])
 
 
 def _speeds(element: Type, packed: bool, target: Target) -> tuple[int, ...] | None:

@@ -117,7 +117,7 @@ class CpuFigures(Speeds):
     # -- who multiplies: irc's kernels or the library (`irc.analysis.processor_ways`)
     product_rows: Annotated[tuple[int, ...], Figure(
         "rows", "or columns, the fewer of both, from which on a product has few, some and many: "
-        "what follows has a number for each. Of fewer the library computes it")] = (4, 16, 128)
+        "what follows has a number for each. Of fewer the library computes it")] = (1, 16, 128)
     own_products: Annotated[tuple[int, ...], Figure(
         "% of ATen's speed", "that kernels of irc's multiply f32 with, of few, some and many rows "
         "(`python -m bench.products`)")] = (120, 110, 90)

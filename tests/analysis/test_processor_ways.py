@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 import torch
 
@@ -13,6 +14,7 @@ from irc.analysis.processor_ways import processor_ways
 from irc.dialects import graph
 from irc.ir.passes import PassManager
 from irc.target import Target
+from irc.target.cpu import TargetFeatures
 
 FIGURES = "product_rows = [4, 16, 128], own_products = [{}], own_panels = [{}]"
 
@@ -85,6 +87,32 @@ def test_weights_that_leave_panels_empty_are_packed_for_the_library() -> None:
     for n, known in ((32, True), (36, False), (100, False), (104, True), (70, False)):
         ways = processor_ways(call_of(torch.mm, *factors(64, n)), target(), True)
         assert (ways is not None) == known, n
+
+
+def with_tiles(sets: tuple[str, ...] = ("amx-bf16", "amx-tile")) -> Target:
+    """A CPU with AVX-512 and registers of whole tiles of bf16, or with none."""
+    record = TargetFeatures.avx512()
+    return Target(attrs.evolve(record, sets=(*record.sets, *sets)))
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "known"),
+    [(64, 96, 96, True), (5, 32, 768, True), (64, 50257, 96, False), (64, 80, 96, False),
+     (64, 96, 80, False)],
+)  # fmt: skip
+def test_registers_of_whole_tiles_are_to_be_filled(m: int, n: int, k: int, known: bool) -> None:
+    """Of other sizes a processor that has them multiplies by vectors, at a fraction of the rate."""
+    call = call_of(torch.mm, *factors(m, n, k, torch.bfloat16))
+    assert (processor_ways(call, with_tiles(), False) is not None) == known
+    assert processor_ways(call, with_tiles(()), False) is not None
+
+
+def test_registers_of_whole_tiles_take_sizes_that_are_known() -> None:
+    weight = torch.empty(96, 4096, dtype=torch.bfloat16)
+    left = torch.empty(64, 96, dtype=torch.bfloat16)
+    call = call_of(lambda x: x @ weight, left, dynamic=True)
+    assert processor_ways(call, with_tiles(), False) is None
+    assert processor_ways(call, with_tiles(()), False) is not None
 
 
 def test_of_sizes_that_are_symbols_nothing_is_known() -> None:

@@ -193,3 +193,14 @@ def test_the_operation_is_verified(change, reason):
     irc.verify(irc.parse(OP.format(**FITTING)))
     with pytest.raises(irc.InvalidIR, match=reason):
         irc.verify(irc.parse(OP.format(**{**FITTING, **change})))
+
+
+def test_rows_of_a_symbolic_size_are_multiplied_by_vectors():
+    """Each range of the size has a schedule that its rows' number, which nobody knows, allows."""
+    program = text("s0", 64, 4096, "", plain=True)
+    bound = '  %n = sym.bind_size %a {dim = 0 : i64, symbol = "s0"} : (A) -> index\n'
+    type_ = "tensor<[s0, 64] x bf16, strides [64, 1]>"
+    program = program.replace("  %y = loop.group", bound.replace("A", type_) + "  %y = loop.group")
+    shown = irc.print_op(formed(program))
+    assert "kernel.func" in shown and "kernel.dot_rows" not in shown
+    assert "kernel.dot_rows" in irc.print_op(formed(text(64, 64, 4096, "", plain=True)))

@@ -115,9 +115,10 @@ def tiles_at(op: Operation, size: SymbolicSize, number: int, target: Target) -> 
 
 def _tiles(op: Operation, target: Target) -> Entries | None:
     """Schedule an operation in tiles; the entries of its contraction that are of tiles, and the
-    axis of columns, which may be another side's for another size."""
+    axis of columns, which may be another side's for another size. Registers of whole tiles are for
+    sizes that are numbers, which the operation's own aren't."""
     plan = plan_for_cpu(flatten(op), scratch=target.features.stack_bytes)
-    if schedule_tiles(op, plan, target) is not None:
+    if schedule_tiles(op, plan, target, whole=False) is not None:
         return None
     compute = plan.members[0].compute
     assert compute.schedule is not None
