@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m bench.products [--rounds 15] [--rows 256] [--element bf16]
                                                [--threads 8] [--schedule 'tile_rows = 8 : i64']
-                                               [--target avx2]
+                                               [--target avx2] [--shapes 512x768x4 4096x64x2]
 
 For each shape (rows, inner, columns), in turn in each round: the machine's limit (a loop of irc's
 that multiplies and adds registers; of registers of whole tiles, products of what the first-level
@@ -288,6 +288,12 @@ def measure(
     return {name: each[2:] for name, each in times.items()}
 
 
+def shape_of(text: str) -> tuple[int, int, int]:
+    """Rows, inner and columns of `512x768x4`."""
+    rows, inner, columns = map(int, text.split("x"))
+    return rows, inner, columns
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -297,6 +303,7 @@ def main() -> None:
     parser.add_argument("--inner", type=int, help="only shapes with this size")
     parser.add_argument("--element", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--schedule", default="", help="entries of the products' schedules")
+    parser.add_argument("--shapes", type=shape_of, nargs="*", help="only these, in place of all")
     parser.add_argument("--target", default="host", help="as avx2: what irc's code may use")
     options = parser.parse_args()
     torch.set_grad_enabled(False)
@@ -318,30 +325,29 @@ def main() -> None:
         limit = limits(target, pairs=True)[0]
         print(f"one core: {limit.rate():.1f} GFLOP/s of pairs of {options.element}")
     lines, most = [], limit.on(options.threads)
-    for rows in options.rows:
-        for inner, columns in SIZES:
-            if options.inner not in (None, inner):
-                continue
-            shape = (rows, inner, columns)
-            times = measure(shape, options.element, options.rounds, options.schedule, target, most)
-            operations = 2 * rows * inner * columns / 1e9
-            # As many operations of the limit, in the time that they would take.
-            share = operations / (limit.work * options.threads)
-            times["limit"] = [seconds * share for seconds in times["limit"]]
+    every = [(rows, *sizes) for rows in options.rows for sizes in SIZES
+             if options.inner in (None, sizes[0])]  # fmt: skip
+    for shape in options.shapes or every:
+        rows, inner, columns = shape
+        times = measure(shape, options.element, options.rounds, options.schedule, target, most)
+        operations = 2 * rows * inner * columns / 1e9
+        # As many operations of the limit, in the time that they would take.
+        share = operations / (limit.work * options.threads)
+        times["limit"] = [seconds * share for seconds in times["limit"]]
 
-            def ratio(top: str, bottom: str, times: Any = times) -> str:
-                pairs = zip(times[top], times[bottom], strict=True)
-                return f"{statistics.median(a / b for a, b in pairs):.2f}"
+        def ratio(top: str, bottom: str, times: Any = times) -> str:
+            pairs = zip(times[top], times[bottom], strict=True)
+            return f"{statistics.median(a / b for a, b in pairs):.2f}"
 
-            names = ("limit", "ATen", "irc", "oneDNN", "frozen", "fused")
-            size = inner * columns * (4 if options.element == "f32" else 2)
-            lines.append([
-                *map(str, shape),
-                *(f"{operations / statistics.median(times[name]):.1f}" for name in names),
-                *(ratio("limit", name) for name in names[1:-1]),
-                f"{size / statistics.median(times['frozen']) / 1e9 / read:.2f}",
-                ratio("ATen", "irc"), ratio("oneDNN", "frozen"), ratio("fused", "frozen"),
-            ])  # fmt: skip
+        names = ("limit", "ATen", "irc", "oneDNN", "frozen", "fused")
+        size = inner * columns * (4 if options.element == "f32" else 2)
+        lines.append([
+            *map(str, shape),
+            *(f"{operations / statistics.median(times[name]):.1f}" for name in names),
+            *(ratio("limit", name) for name in names[1:-1]),
+            f"{size / statistics.median(times['frozen']) / 1e9 / read:.2f}",
+            ratio("ATen", "irc"), ratio("oneDNN", "frozen"), ratio("fused", "frozen"),
+        ])  # fmt: skip
     head = ["rows", "inner", "columns", "limit", "ATen", "irc", "oneDNN", "frozen", "fused",
             "ATen/limit", "irc/limit", "oneDNN/limit", "frozen/limit", "read", "ATen:irc",
             "oneDNN:frozen", "fused:frozen"]  # fmt: skip
