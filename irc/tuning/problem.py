@@ -30,6 +30,7 @@ from irc.ir.module import ModuleOp
 from irc.ir.symbols import evaluate, free_symbols
 from irc.ir.text.parser import parse
 from irc.ir.text.printer import print_op
+from irc.ir.traits import ViewLike
 from irc.ir.types import TensorType, Type, element_bytes, index, none
 from irc.target import Target
 from irc.target.attribute import carried, carry
@@ -258,12 +259,15 @@ def _function_of(
     ops: Sequence[Operation], reads: Sequence[Value], names: Sequence[str], level: str
 ) -> func.FuncOp:
     """@main, with an argument for each symbol and for each value that is read. It returns what is
-    read elsewhere: of one operation all results that there are."""
+    read elsewhere: of one operation all results that there are; of several what is computed, of
+    which others see views, too."""
     types = [*(index for _ in names), *(v.type for v in reads)]
-    whole, only = set(ops), len(ops) == 1
-    results = [v for op in ops for v in op.results if v.type is not none
-               and (only or not isinstance(op, graph.Constant | graph.Full | graph.Iota)
-                    and any(user not in whole for user in v.users))]  # fmt: skip
+    results = [v for op in ops for v in op.results if v.type is not none]
+    if len(ops) > 1:
+        whole = set(ops)
+        seen = {_computed(v) for v in results if any(user not in whole for user in v.users)}
+        results = [v for v in results if v in seen and not isinstance(
+                   v.defining_op, graph.Constant | graph.Full | graph.Iota)]  # fmt: skip
     outer = {"level": A.StringAttr(level)}
     function = func.FuncOp.create("main", types, [v.type for v in results], outer)
     builder = Builder.at_end(function.block)
@@ -274,6 +278,13 @@ def _function_of(
     _frozen_alike([builder.insert(op.clone(mapping)) for op in ops])
     builder.create(func.ReturnOp, [mapping[v] for v in results])
     return function
+
+
+def _computed(value: Value) -> Value:
+    """What a value is a view of."""
+    while value.defining_op is not None and ViewLike in value.defining_op.traits:
+        value = value.defining_op.operands[0]
+    return value
 
 
 def target_of_problem(module: ModuleOp) -> Target:
