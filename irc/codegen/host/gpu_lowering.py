@@ -192,6 +192,8 @@ class GpuLowering(Lowering):
             self.on(device_number(devices.pop()))
         if isinstance(step, P.CopyInto | P.Control | P.ReadItem):
             self.kept.forget()
+        if getattr(step, "when", None) is not None and self.here is not None:
+            self.stream(self.here)  # asked for once, not by each step that may run
         super().step(number, step)
         self._start_reads(number)
 
@@ -468,10 +470,10 @@ class GpuLowering(Lowering):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        bases = dict(self.bases)
+        bases, streams = dict(self.bases), dict(self.streams)
         with super().apart():
             yield
-        self.bases = bases
+        self.bases, self.streams = bases, streams
         self.kept.clear()
 
     # Reading
