@@ -6,12 +6,14 @@ import pytest
 
 import irc
 from irc.analysis.positions import placeholder_number
+from irc.dialects.sym.ranges import RangeAttr
 from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.builder import Builder
 from irc.ir.definition import Op
 from irc.ir.location import FileLocation
 from irc.ir.registry import lookup_op
+from irc.ir.symbols import symbol
 from irc.passes.common.bodies import (
     Body,
     _fold,
@@ -155,16 +157,22 @@ def test_constants_are_attributes_of_their_type(value, type_, wanted):
     assert constant.type is type_ and constant.defining_op.attributes["value"] is wanted
 
 
-def test_a_compute_is_where_it_is_said_to_be_or_where_it_is_built():
+def test_a_compute_is_where_it_is_built_or_where_and_when_what_it_stands_for_is():
     op = only("%z = loop.read %x[i0, 0] : f32 loop.yield %z")
     builder = Builder.before(op)
     builder.location = FileLocation("model.py", 3, 0)
-    for given in (None, FileLocation("other.py", 7, 0)):
+    op.location = FileLocation("other.py", 7, 0)
+    op.attributes["when"] = RangeAttr(symbol("s0"), 2, 5)
+    for given, location, when in (
+        (None, builder.location, None),
+        (op, op.location, op.attributes["when"]),
+    ):
         body = Body()
         body.finish([body.constant(1.0, T.f32)])
         types = [op.results[0].type]
         made = make_compute(builder, op.attributes["axes"], op.output_list, types, body, (), given)
-        assert made.location is (builder.location if given is None else given)
+        assert made.location is location
+        assert made.attributes.get("when") is when
 
 
 def test_a_fold_of_ones_own_is_asked_where_the_dialects_have_none():
