@@ -56,6 +56,7 @@ class Multiplied:
     lengths: tuple[int, int] = (ROW, ROW)
     lasts: bool = False
     least_step: int = 16
+    apart: bool = False
 
     @property
     def operations(self) -> int:
@@ -101,6 +102,7 @@ class Multiplied:
             self.batch * parts, first, second, -(-self.k // parts), self.size, flops, self.behind,
             self.plain, loaded[::-1] if turned else loaded,
             self.stored if parts == 1 else ROW, self.lasts and parts == 1 and not turned,
+            self.apart,
         )  # fmt: skip
 
     def steps(self, gpu: GpuFeatures) -> tuple[int, ...]:
@@ -166,6 +168,7 @@ def multiplied_by(
     lasts: bool = False,
     described: bool = False,
     least_step: int = 16,
+    apart: bool = False,
 ) -> Multiplied:
     """What contractions of the same rows and columns multiply, elements of `size` bytes, with how
     rows lie in memory: those of factors that are read, and of the arrays that are stored.
@@ -183,7 +186,7 @@ def multiplied_by(
     rows = min((stored_bytes(type_) for type_ in stored), default=ROW)
     return Multiplied(
         batch, m, n, k, size, plain, behind, (left, right), rows, (lengths[0], lengths[1]), lasts,
-        least_step,
+        least_step, apart,
     )  # fmt: skip
 
 

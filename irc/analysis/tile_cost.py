@@ -10,6 +10,10 @@ are moved in pieces of fewer than `ROW` bytes: a processor gets so many pieces o
 those of fewer than `LEAST_COPIED` bytes through registers, with no step in flight meanwhile, and
 stores sums at another rate.
 
+Products of 8-bit floats are summed up in too few bits for long: after each step their sums are
+added to others, which threads hold as well (`apart`), and nothing is multiplied meanwhile but by
+another tile.
+
 One program instance in each processor that goes over all of its tiles (`lasting`) reads the next
 tile's factors while it stores: little of a store's time is left.
 
@@ -73,7 +77,8 @@ class TileCost:
     depth), the bytes of an element, the operations that a processor does in a us, those that are
     done to every sum, and whether f32 is multiplied as it is. loaded, stored: what the beginnings
     of rows of both factors and of what is stored are multiples of, in bytes. lasts: whether one
-    program instance may go over tiles so that it reads the next one's factors while it stores."""
+    program instance may go over tiles so that it reads the next one's factors while it stores.
+    apart: whether a step's sums are added to others."""
 
     batch: int
     first: int
@@ -86,6 +91,7 @@ class TileCost:
     loaded: tuple[int, int] = (ROW, ROW)
     stored: int = ROW
     lasts: bool = False
+    apart: bool = False
 
     def tilings(
         self, shapes: Iterable[TileShape], steps: Sequence[int], gpu: GpuFeatures
@@ -109,8 +115,11 @@ class TileCost:
         shape, stages = tiling.shape, tiling.stages
         line = self.element_bytes * tiling.step
         moved = (shape.first + shape.second) * line
-        room = min(gpu.block_bytes // (moved * stages), gpu.accumulators // shape.sums)
+        held = 2 * shape.sums if self.apart else shape.sums
+        room = min(gpu.block_bytes // (moved * stages), gpu.accumulators // held)
         if room == 0:
+            return float("inf")
+        if self.apart and held > gpu.apart_sums * gpu.warp * shape.warps:
             return float("inf")
         if self.behind and shape.sums > gpu.held_sums * gpu.warp * shape.warps:
             return float("inf")
@@ -130,7 +139,8 @@ class TileCost:
             each = steps * max(step, turn) + stores * gpu.lasting_stores
             return gpu.tile_start + most * each
         together = min(room, most)
-        alone = gpu.tile_start + steps * max(step, turn) + stores
+        added = shape.sums / gpu.added_sums if self.apart else 0.0
+        alone = gpu.tile_start + steps * (max(step, turn) + added) + stores
         under = stores / 2 if together > 1 else stores  # half of them, where another multiplies
         busy = gpu.tile_start + most * (steps * step + under)
         return max(-(-most // together) * alone, busy)

@@ -180,6 +180,14 @@ class GpuFigures(Speeds):
     product_bytes: Annotated[int, Figure(
         "bytes", "of factors that a processor writes to and reads from its own memory in a us: "
         "tiles of 128x128 are bound by that", least=1)] = 200_000
+    apart_sums: Annotated[int, Figure(
+        "sums", "of a thread at most, and as many that they are added to after each step "
+        "(products of 8-bit floats, 4096^3: 128x192 of 8 warps takes 154 us of an H200, 128x256 of "
+        "8 and 128x128 of 4 213 and 205)", least=1)] = 192
+    added_sums: Annotated[int, Figure(
+        "sums", "that a processor adds to others in a us, while it multiplies none (4096^3, tiles "
+        "of 128x128 145 us, 128x160 169, 64x192 178; of 64x128, of which it has two, 136)", least=1
+        )] = 107_000
     tile_start: Annotated[float, Figure(
         "us", "that a tile waits for its first factors")] = 1.2
     step_latency: Annotated[float, Figure(
@@ -237,6 +245,9 @@ class GpuFigures(Speeds):
         "bytes", "of the depth in a step: what a line of memory has", least=16, power=True)] = 128
     plain_step: Annotated[int, Figure(
         "points", "of the depth in a step, for f32 as it is", least=1, power=True)] = 16
+    asked_bytes: Annotated[int, Figure(
+        "bytes", "of a row of weights, which few rows meet, that a kernel asks for before what was "
+        "launched before it ends")] = 0
     grouped_rows: Annotated[int, Figure(
         "rows", "of tiles that go over the columns together", least=1)] = 8
 

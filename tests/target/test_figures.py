@@ -148,6 +148,17 @@ TEXTS = {
         PRODUCT.format(rows=4096, columns=8192, depth=4096, type="f16", w="w", casts=CASTS,
                        factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]")
         .replace("f32[4096, 8192]", "f16[4096, 8192]"), "%y: f16[4096, 8192]"),
+    "a product of few rows of a weight": (
+        "%x: f16[8, 256], %w: f16[4096, 256]",
+        PRODUCT.format(rows=8, columns=4096, depth=256, type="f16", w="w", casts=CASTS,
+                       factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]"), "%y: f32[8, 4096]"),
+    "a product of 8 bits": (
+        "%x: f8E4M3FN[4096, 512], %w: f8E4M3FN[4096, 512]",
+        PRODUCT.format(rows=4096, columns=4096, depth=512, type="f8E4M3FN", w="w",
+                       casts=CASTS.replace("f16", "f8E4M3FN"),
+                       factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]")
+        .replace("sum, f32)", 'sum, f32) schedule #loop.schedule<gpu, precision = "ieee">'),
+        "%y: f32[4096, 4096]"),
     "a product with odd rows": (
         "%x: f16[2047, 768], %w: f16[50257, 768]",
         PRODUCT.format(rows=2047, columns=50257, depth=768, type="f16", w="w", casts=CASTS,
@@ -337,6 +348,9 @@ GPU = {
     "step_bytes": ("64", "a product"),
     "plain_step": ("32", "a small product"),
     "grouped_rows": ("4", "a product"),
+    "asked_bytes": ("64", "a product of few rows of a weight"),
+    "apart_sums": ("64", "a product of 8 bits"),
+    "added_sums": ("100", "a product of 8 bits"),
     "whole_rows": ("20", "checked rows"),
     "few_points": ("0", "reads_at_checked_places"),
     "split_fills": ("1000", "few_long_columns"),

@@ -302,7 +302,7 @@ GPU: Mapping[str, Key] = {
         "rows are covered by tiles that begin at a multiple of so many elements; their first and "
         "last elements are stored by themselves where they share that with other rows; a tile of a "
         "contraction has rows that begin at the same place of such a group; 1: a tile "
-        "begins with its rows", powers(1, 16)),
+        "begins with its rows", powers(1, 64)),
     "peeled": Key(
         "with a loop over tiles: those that the ends of rows cut are outside of the loop, whose "
         "lanes are all inside", flag),
@@ -346,6 +346,11 @@ GPU: Mapping[str, Key] = {
         "of a contraction: parts of its depth, each of which has a kernel's tiles, before they are "
         "summed up by another kernel; split-reductions makes them, and no kernel has the key",
         numbers(1)),
+    "asked_bytes": Key(
+        "of a contraction: so many bytes of the rows of its factors that are the program's "
+        "arguments (weights) are asked for before the kernel waits for what was launched before "
+        "it; 0: none", lambda v: _number(
+            v, lambda n: 0 <= n <= 1 << 16 and n % 16 == 0, "a multiple of 16")),
     "column_parts": Key(
         "of a contraction: parts of (each part of) a tile's columns, with sums of their own, that "
         "what follows is computed on one after the other", powers(1, 8)),

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from irc.analysis.contraction import Side
 from irc.analysis.cost import op_cost
 from irc.analysis.multiplied import Multiplied, length_bytes, multiplied_by, row_bytes
 from irc.analysis.tile_cost import PLAIN_SHAPES, ROW, SHAPES, StagedTile, TileCost, TileShape
@@ -15,15 +14,17 @@ from irc.dialects.kernel.dots import Dot
 from irc.dialects.loop.schedule import CONTRACTION_KEYS
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, Range, coefficient, dim_product, dim_sum, range_of
-from irc.ir.types import TensorType, bf16, element_bytes, f16, f32
+from irc.ir.symbols import Dim, Range, dim_product, dim_sum, range_of
+from irc.ir.types import TensorType, bf16, element_bytes, f8E4M3FN, f8E5M2, f16, f32
 from irc.passes.kernel.gpu.contraction_space import (
     ContractionSpace,
+    asked_bytes,
     contraction_space,
     factor_of,
+    lies_along,
 )
 from irc.passes.kernel.gpu.odd_rows import product_row_group
-from irc.passes.kernel.gpu.plan import INDEX_LIMIT, GpuPlan, offset_of, strides_of
+from irc.passes.kernel.gpu.plan import INDEX_LIMIT, GpuPlan, strides_of
 from irc.target.gpu import GpuFeatures
 
 DESCRIBED = 90
@@ -64,6 +65,7 @@ def contraction_entries(
     entries = _tiles(plan, space, multiplied, gpu, preset)
     entries["precision"] = precision
     entries["column_parts"] = A.IntegerAttr(1)
+    entries["asked_bytes"] = A.IntegerAttr(_asked_bytes(space, entries, preset, gpu))
     entries["access"] = access
     entries["row_group"] = group
     entries["edge_bytes"] = A.IntegerAttr(16)
@@ -86,6 +88,21 @@ def _row_group(
     if multiplied.stored == ROW or products == "swapped" or described:
         return 1
     return product_row_group(plan, space)
+
+
+def _asked_bytes(
+    space: ContractionSpace,
+    entries: Mapping[str, A.Attribute],
+    preset: Mapping[str, A.Attribute],
+    gpu: GpuFeatures,
+) -> int:
+    """The bytes of weights' rows that are asked for early: where few rows meet them, whose products
+    take as long as reading the weights."""
+    products = str(getattr({**entries, **preset}["products"], "value", ""))
+    if products != "swapped" or gpu.capability < DESCRIBED:
+        return 0
+    sides = [(side, c.depth) for _, c in space.contractions for side in (c.left, c.right)]
+    return max(asked_bytes(side, depth, gpu.asked_bytes) for side, depth in sides)
 
 
 def _is_worth(multiplied: Multiplied, dots: list[Dot], gpu: GpuFeatures) -> bool:
@@ -113,6 +130,7 @@ def multiplied_of(
         max(element_bytes(dot.element) for dot in dots),
         plain=plain, behind=behind, lasts=_can_last(plan, space) and not described,
         described=described, least_step=dots[0].least[2],
+        apart=any(dot.element in (f8E4M3FN, f8E5M2) for dot in dots),
     )  # fmt: skip
 
 
@@ -148,6 +166,11 @@ class TileChoices:
         """The key of a schedule by what it says of a shape."""
         first, second = ("tile_m", "tile_n") if self.products == "dot" else ("tile_n", "tile_m")
         return {"first": first, "second": second, "warps": "num_warps"}
+
+    @property
+    def parted(self) -> bool:
+        """Whether what follows may be computed on parts of a tile's columns, one by one."""
+        return bool(self.cost.behind) and self.products == "dot" and not self.cost.plain
 
     def tilings(self, gpu: GpuFeatures) -> list[StagedTile]:
         """All tiles, those first that take the least time."""
@@ -203,7 +226,7 @@ def _can_last(plan: GpuPlan, space: ContractionSpace) -> bool:
     rounded = all(member.own or _rounds(member.compute) for member in plan.members)
     narrow = all(element_bytes(r.type.element) <= 2 for r, _ in plan.outputs)  # type: ignore[attr-defined]
     return known and rounded and narrow and all(
-        _lies_along(side, contraction.depth) for side in (contraction.left, contraction.right)
+        lies_along(side, contraction.depth) for side in (contraction.left, contraction.right)
     )  # fmt: skip
 
 
@@ -212,14 +235,6 @@ def _rounds(compute: loop.ComputeOp) -> bool:
     reads = sum(isinstance(op, loop.ReadOp) for op in compute.block.ops)
     kinds = loop.ReadOp | loop.YieldOp | arith.TruncFOp
     return reads == 1 and all(isinstance(op, kinds) for op in compute.block.ops)
-
-
-def _lies_along(side: Side, depth: Sequence[loop.AxisAttr]) -> bool:
-    """Whether a factor is what is read, side by side along the last axis of depth."""
-    read = side.plain
-    if read is None or read.positions or not depth:
-        return False
-    return coefficient(offset_of(list(read.indices), read.source.type), depth[-1].name) == 1
 
 
 def _fits_32_bits(plan: GpuPlan, space: ContractionSpace, ranges: Mapping[str, Range]) -> bool:

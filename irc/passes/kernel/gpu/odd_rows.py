@@ -147,9 +147,10 @@ def row_group(plan: GpuPlan) -> int:
     return group if known_divisible(dim_product([*plan.rows, points]), group) else 1
 
 
-def product_row_group(plan: GpuPlan, space: ContractionSpace) -> int:
-    """The group for tiles of a product's result; 1 where its rows begin at groups, or where not all
-    that is stored has the same places for it, row after row without gaps, in whole groups."""
+def product_row_group(plan: GpuPlan, space: ContractionSpace, least: int = 1) -> int:
+    """The group, of so many elements at least, for tiles of a product's result; 1 where its rows
+    begin at groups that a thread moves at once, or where not all that is stored has the same places
+    for it, row after row without gaps, in whole groups."""
     if len(space.rows) != 1 or len(space.columns) != 1:
         return 1
     (row,), (column,) = space.rows, space.columns
@@ -157,7 +158,10 @@ def product_row_group(plan: GpuPlan, space: ContractionSpace) -> int:
     if not isinstance(points, int) or len(stored) < len(plan.outputs):
         return 1
     group = GROUP_BYTES // min(size for _, _, size, _ in stored)
-    if group < 2 or points % group == 0 or points < 4 * group:
+    if group < 2 or points % group == 0:
+        return 1
+    group = max(group, least)
+    if points < 4 * group:
         return 1
     for _, offset, _, _ in stored:
         rest = offset - symbol(row.name) * points - symbol(column.name)
