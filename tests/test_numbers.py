@@ -57,8 +57,8 @@ KNOWN = {
     "passes/kernel/gpu/odd_rows.py": {"GROUP_BYTES": FORMAT},
     "passes/kernel/gpu/plan.py": {"INDEX_LIMIT": FORMAT},
     "passes/kernel/gpu/contraction_candidates.py": {
-        "NEAR": REACH, "MOST_OF_A_SHAPE": REACH, "GROUPED": REACH, "PLACE_OF_GROUPED": REACH,
-        "LASTING": REACH,
+        "NEAR": REACH, "MOST_OF_A_SHAPE": REACH, "PARTED": REACH, "GROUPED": REACH,
+        "PLACE_OF_GROUPED": REACH, "LASTING": REACH,
     },
     "passes/kernel/sizes.py": {
         "FACTOR": REACH, "LEAST_SIZE, MOST_SIZE": REACH, "BISECTIONS": REACH,
