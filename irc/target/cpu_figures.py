@@ -186,6 +186,10 @@ class CpuFigures(Speeds):
         "fewer where rows have few tiles (256 x 3072 x 768 with the weights of linear layers on a "
         "Zen 4, of the rate with panels packed first: 1.04 with 8, 1.06 with 4, 1.02 with 2; 788 x "
         "768 x 3072: 1.03, 1.02, 1.02 and, with 16, 1.00)", least=1, power=True)] = 8
+    least_ahead_terms: Annotated[int, Figure(
+        "terms", "the fewest in whose time tiles pack: with less, what is packed takes longer than "
+        "before (65 to 100 x 3072 x 768 and 65 x 4096 x 1024 on a Zen 4, of the time with panels "
+        "packed first: 0.81 to 0.89 with 4, 1.10 to 1.15 with 2)", least=1, power=True)] = 4
     matrix_panels: Annotated[int, Figure(
         "panels", "that are packed together for registers that hold whole tiles (788 x 768 x 3072 "
         "of bf16 on a Xeon: 935 GFLOP/s with 4, 902 with 2, 875 with all)", least=1)] = 4

@@ -262,6 +262,7 @@ CPU = {
     "matrix_panels": ("2", "a product of bf16"),
     "fetched_panels": ("4", "a product of its sine"),
     "ahead_terms": ("4", "a product of many rows"),
+    "least_ahead_terms": ("16", "a product of many rows"),
     "pairs_time": ("3.0", "a product of bf16"),
     "unpacked_columns": ("2", "a product of what lies along it"),
 }

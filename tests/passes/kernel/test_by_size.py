@@ -9,8 +9,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irc  # noqa: E402
-from irc.dialects import host, loop, sym  # noqa: E402
+from irc.dialects import host, loop, math, sym  # noqa: E402
 from irc.dialects.sym.ranges import WHEN, RangeAttr, covers, gap_in  # noqa: E402
+from irc.interp import core as interp  # noqa: E402
 from irc.ir.diagnostics import InvalidIR  # noqa: E402
 from irc.ir.passes import PassManager  # noqa: E402
 from irc.ir.symbols import symbol  # noqa: E402
@@ -331,6 +332,55 @@ def test_a_product_is_right_at_each_size():
         exact = x.double() @ w.double().t() + b.double()
         torch.testing.assert_close(program(x, w, b)[0].double(), exact, rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(irc.run(module, x, w, b)[0], program(x, w, b)[0])
+
+
+FORMS = {
+    "along the depth": 'products = "depth"',
+    "in lanes": 'products = "lanes", tile_rows = 5 : i64, tile_vectors = 2 : i64',
+    "large tiles": 'products = "lanes", tile_rows = 14 : i64, tile_vectors = 1 : i64',
+    "in parts": 'products = "lanes", tile_rows = 6 : i64, block_depth = 48 : i64',
+    "columns first": 'products = "lanes", tile_rows = 3 : i64, inner = "columns"',
+}
+
+
+@pytest.mark.parametrize("entries", FORMS.values(), ids=FORMS)
+def test_what_is_left_behind_whole_tiles_has_tiles_of_its_own(entries):
+    text = product(inner=96, columns=80)
+    old = "-> reduce(sum, f32) {"
+    assert old in text
+    schedule = f"-> reduce(sum, f32) schedule #loop.schedule<cpu, {entries}> {{"
+    module = scheduled(text.replace(old, schedule))
+    assert variants_of(module) is None or "depth" in entries
+    PassManager.parse(REST, verify="each").run(module)
+    program = irc.build(module)
+    w, b = torch.randn(80, 96), torch.randn(80)
+    for size in range(40):
+        x = torch.randn(size, 96)
+        exact = x.double() @ w.double().t() + b.double()
+        torch.testing.assert_close(program(x, w, b)[0].double(), exact, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("entries", list(FORMS.values())[:3], ids=list(FORMS)[:3])
+def test_no_row_is_multiplied_twice(entries, monkeypatch):
+    """Counted by the interpreter, of kernels for AVX-512."""
+    multiplied = []
+    meaning = interp._handlers[math.FmaOp]
+
+    def counting(frame, op):
+        result = meaning(frame, op)
+        multiplied.append(result.numel())
+        return result
+
+    text = product(inner=32, columns=32)
+    schedule = f"-> reduce(sum, f32) schedule #loop.schedule<cpu, {entries}> {{"
+    module = scheduled(text.replace("-> reduce(sum, f32) {", schedule), "avx512")
+    PassManager.parse(REST).run(module)
+    monkeypatch.setitem(interp._handlers, math.FmaOp, counting)
+    w, b = torch.randn(32, 32), torch.randn(32)
+    for size in (1, 2, 3, 5, 7, 11, 13, 16):
+        multiplied.clear()
+        irc.run(module, torch.randn(size, 32), w, b)
+        assert sum(multiplied) == size * 32 * 32
 
 
 def test_rows_of_a_batch_and_a_length_are_one_size():

@@ -13,6 +13,8 @@ from irc.dialects import loop
 from irc.dialects.kernel import KernelFuncOp, PrefetchOp
 from irc.interp.core import run
 from irc.ir.passes import PassManager
+from irc.target import Target
+from irc.target.attribute import carry
 
 TILES = "tile_rows = 4 : i64, tile_vectors = 2 : i64"
 
@@ -355,8 +357,8 @@ def test_panels_are_packed_while_others_are_multiplied(sizes, across, entries):
 
 
 @pytest.mark.parametrize("rows, inner, columns, ahead", [
-    (256, 3072, 768, 8), (788, 3072, 768, 8), (100, 3072, 768, 2), (100, 3074, 768, 2),
-    (256, 4096, 4096, 8), (256, 3072, 40, 0), (65, 3072, 768, 2), (256, 1030, 768, 8),
+    (256, 3072, 768, 8), (788, 3072, 768, 8), (100, 3072, 768, 0), (140, 3074, 768, 4),
+    (256, 4096, 4096, 8), (256, 3072, 40, 0), (65, 3072, 768, 0), (256, 1030, 768, 8),
     (256, 768, 768, 0),
 ])  # fmt: skip
 def test_rows_with_enough_tiles_pack_the_next_panel(rows, inner, columns, ahead):
@@ -365,6 +367,19 @@ def test_rows_with_enough_tiles_pack_the_next_panel(rows, inner, columns, ahead)
     PassManager.parse("schedule{vector_bits=512}").run(module)
     (compute,) = (op for op in module.walk() if isinstance(op, loop.ComputeOp))
     assert compute.schedule.entries.get("pack_ahead").value == ahead
+    PassManager.parse("form-kernels", verify="each").run(module)
+
+
+@pytest.mark.parametrize("rows, tile_rows, ahead", [(65, 4, 4), (128, 6, 4), (17, 6, 0)])
+def test_tiles_have_fewer_rows_where_panels_are_packed_by_them(rows, tile_rows, ahead):
+    """Larger ones, which take as long, would be too few."""
+    module = irc.parse(product(rows, 3072, 768, "tile_vectors = 4 : i64, products = \"lanes\"",
+                               across=["right"]))  # fmt: skip
+    carry(module, Target.named("avx512"))
+    PassManager.parse("schedule").run(module)
+    (compute,) = (op for op in module.walk() if isinstance(op, loop.ComputeOp))
+    entries = compute.schedule.entries
+    assert [entries.get(k).value for k in ("tile_rows", "pack_ahead")] == [tile_rows, ahead]
     PassManager.parse("form-kernels", verify="each").run(module)
 
 

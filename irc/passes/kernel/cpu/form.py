@@ -156,7 +156,9 @@ class _CpuKernel:
                 continue
             if self.schedule.vector_axis:
                 raise InvalidIR("a contraction in tiles shares no axis of vectors", op=plan.op)
-            self.tiled[member] = TiledStage(plan, member, schedule, self._bound(member), grid)
+            self.tiled[member] = TiledStage(
+                plan, member, schedule, self._bound(member), grid, self.ranges
+            )
 
     def _bound(self, member: CpuMember) -> list[Axis]:
         """The axes whose points a member is computed at."""

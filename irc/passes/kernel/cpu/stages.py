@@ -7,12 +7,12 @@ written again at each point of the shared axes, and so stays in the caches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim
+from irc.ir.symbols import Dim, Range
 from irc.ir.types import TensorType
 from irc.passes.kernel.cpu.contraction.products import ProductWriter
 from irc.passes.kernel.cpu.contraction.tiling import simplify_places, tiling_of
@@ -29,7 +29,7 @@ class TiledStage:
 
     def __init__(
         self, plan: CpuPlan, member: CpuMember, schedule: CpuSchedule, bound: Sequence[Axis],
-        grid: Dim,
+        grid: Dim, ranges: Mapping[str, Range],
     ) -> None:  # fmt: skip
         if schedule.point_rows or schedule.point_columns:
             raise InvalidIR("a contraction in a group has no points of the parallel space of its "
@@ -48,7 +48,9 @@ class TiledStage:
         taken = {self.tiling.columns, self.tiling.rows, *self.tiling.row_run.parts, *bound}
         self.points = [axis for axis in own if axis not in taken]
         self.member, self.bound = member, bound
-        self.products = ProductWriter(self.tiling, grid, self.points[-1] if self.points else None)
+        self.products = ProductWriter(
+            self.tiling, grid, ranges, self.points[-1] if self.points else None
+        )
 
     @property
     def workspaces(self) -> list[TensorType]:

@@ -64,7 +64,7 @@ def schedule_by_size(op: Operation, target: Target) -> bool:
     chosen: list[tuple[int, dict[str, A.Attribute]]] = []
     for rung, least in zip(begins, leasts, strict=True):
         tiles = dict(at_rungs[rung] or {})
-        for begin, ahead in _packed_ahead(op, size, least, rung, target):
+        for begin, ahead in _packed_ahead(op, size, least, rung, tiles, target):
             chosen.append((begin, {**tiles, AHEAD: ahead}))
     ends = [begin - 1 for begin, _ in chosen[1:]]
     arms = [scheduled_with(op, tiles, target) for _, tiles in chosen]
@@ -100,30 +100,44 @@ def size_of(op: Operation) -> SymbolicSize | None:
     return SymbolicSize(dim_product(used[0]), tuple(names))
 
 
-def tiles_at(op: Operation, size: SymbolicSize, number: int, target: Target) -> Entries | None:
+def tiles_at(
+    op: Operation, size: SymbolicSize, number: int, target: Target, chosen: Entries | None = None
+) -> Entries | None:
     """The entries of tiles that an operation has with a number for its symbolic size; None where
-    its kernel has no tiles then."""
+    its kernel has no tiles then. chosen: entries that it has already."""
     twin = op.clone()
     assert op.parent is not None
     op.parent.insert_before(twin, op)
     try:
         rename_symbols(twin, size.values(number))
+        if chosen is not None:
+            _preset(twin, chosen)
         return _tiles(twin, target)
     finally:
         twin.erase()
 
 
+def _preset(op: Operation, tiles: Entries) -> None:
+    """Give an operation's contraction entries of tiles."""
+    compute = flatten(op).members[0].compute
+    compute.attributes["schedule"] = loop.ScheduleAttr("cpu", A.DictAttr(dict(tiles)))
+
+
 def _tiles(op: Operation, target: Target) -> Entries | None:
     """Schedule an operation in tiles; the entries of its contraction that are of tiles, and the
     axis of columns, which may be another side's for another size. Registers of whole tiles are for
-    sizes that are numbers, which the operation's own aren't."""
+    sizes that are numbers, which the operation's own aren't. Along the depth kernels have tiles of
+    each number of rows, so that it is not chosen by the size."""
     plan = plan_for_cpu(flatten(op), scratch=target.features.stack_bytes)
     if schedule_tiles(op, plan, target, whole=False) is not None:
         return None
     compute = plan.members[0].compute
     assert compute.schedule is not None
     entries = compute.schedule.entries.as_dict()
-    return {name: entry for name, entry in entries.items() if name in {*TILES, "vector_axis"}}
+    names = {*TILES, "vector_axis"}
+    if entries["products"] == A.StringAttr("depth"):
+        names.remove("tile_rows")
+    return {name: entry for name, entry in entries.items() if name in names}
 
 
 def scheduled_with(
@@ -134,8 +148,7 @@ def scheduled_with(
     assert op.parent is not None
     op.parent.insert_before(twin, op)
     try:
-        compute = flatten(twin).members[0].compute
-        compute.attributes["schedule"] = loop.ScheduleAttr("cpu", A.DictAttr(dict(tiles)))
+        _preset(twin, tiles)
         if _tiles(twin, target) is None:
             return None
         return [dict(part.attributes["schedule"].entries.as_dict())  # type: ignore[attr-defined]
@@ -159,16 +172,17 @@ def _boundary(op: Operation, size: SymbolicSize, low: int, high: int, target: Ta
 
 
 def _packed_ahead(
-    op: Operation, size: SymbolicSize, least: int, rung: int, target: Target
+    op: Operation, size: SymbolicSize, least: int, rung: int, tiles: Entries, target: Target
 ) -> list[tuple[int, A.Attribute]]:
-    """From which sizes on, of those from `least` on, panels are packed in which time: how many
-    tiles there are to do it is known of the least of them alone."""
+    """From which sizes on, of those from `least` on, panels are packed in which time, in tiles as
+    the rung has: how many there are to do it is known of the least of them alone."""
     none = A.IntegerAttr(0)
+    chosen = {name: tiles[name] for name in ("tile_rows", "tile_vectors") if name in tiles}
     if len(size.names) > 1 or size.dim != symbol(size.names[0]) or not least:
         return [(least, none)]
 
     def at(number: int) -> A.Attribute:
-        return (tiles_at(op, size, number, target) or {}).get(AHEAD, none)
+        return (tiles_at(op, size, number, target, chosen) or {}).get(AHEAD, none)
 
     low, high = least, max(least, rung)
     first, last = at(low), at(high)

@@ -7,10 +7,10 @@ has a part for each point of the parallel space; a call uses that of its first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from irc.ir.core import Operation, Value
-from irc.ir.symbols import Dim, ceildiv, maximum
+from irc.ir.symbols import Dim, Range, ceildiv, maximum, range_of
 from irc.ir.types import TensorType, contiguous_strides
 from irc.passes.kernel.cpu.contraction.ahead import pack_panel
 from irc.passes.kernel.cpu.contraction.groups import pack_groups
@@ -26,12 +26,19 @@ from irc.passes.kernel.cpu.vectors import Vectors
 
 
 class ProductWriter:
-    """Writes a contraction's products. `grid`: points of the parallel space; `next_point`: the
-    innermost axis of points that follow each other, whose next one's panel is fetched behind the
-    last one of this."""
+    """Writes a contraction's products. `grid`: points of the parallel space; `ranges`: of symbols;
+    `next_point`: the innermost axis of points that follow each other, whose next one's panel is
+    fetched behind the last one of this."""
 
-    def __init__(self, tiling: Tiling, grid: Dim, next_point: Axis | None = None) -> None:
+    def __init__(
+        self, tiling: Tiling, grid: Dim, ranges: Mapping[str, Range],
+        next_point: Axis | None = None,
+    ) -> None:  # fmt: skip
         self.tiling, self.schedule, self.next_point = tiling, tiling.schedule, next_point
+        own = tiling.schedule
+        rows = own.block_rows or own.point_rows or range_of(tiling.rows.extent, ranges).lo or 0
+        self.whole_tiles = max(rows, 0) // own.tile_rows
+        """At least how many tiles of rows a block has that are whole."""
         self.left_row: Dim = self.depth_block
         self.sums_panel: Dim = 0
         self.workspaces = self._workspaces(grid)

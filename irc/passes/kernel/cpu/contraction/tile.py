@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from irc.dialects import arith, kernel, loop
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 Masks = Sequence[Value | None]
 
+EXACT_ROWS = 6
+"""Of a tile up to which there is code for each number of rows that may be left behind whole ones: a
+row of a weight is read once for all of them."""
+
+
 class TileWriter:
     """Writes the tiles of a kernel."""
 
@@ -46,11 +52,9 @@ class TileWriter:
         self.scratch = self._scratch()
 
     def _scratch(self) -> Value | None:
-        """Room for a tile, where its sums come up elsewhere or are put aside, the schedule asks for
-        it, or nobody knows how many rows there are."""
-        known = isinstance(self.tiling.rows.extent, int)
-        asked = self.schedule.in_turn or self.in_room or self.owner.in_parts
-        if known and not asked:
+        """Room for a tile, where its sums come up elsewhere or are put aside, or the schedule asks
+        for it."""
+        if not (self.schedule.in_turn or self.in_room or self.owner.in_parts):
             return None
         count = self.schedule.tile_rows * self.tiling.panel
         room = kernel.ScratchOp(
@@ -65,17 +69,15 @@ class TileWriter:
         """All tiles of a block."""
         along_rows = self.schedule.inner == "rows"
 
-        def one(
-            row: Scalar, count: int, limit: Scalar | None, column: Scalar, masks: Masks
-        ) -> None:
-            tile = SumTile(self, scope.child(OUTER), rows, columns, depth, row, count, limit)
+        def one(row: Scalar, count: int, column: Scalar, masks: Masks) -> None:
+            tile = SumTile(self, scope.child(OUTER), rows, columns, depth, row, count)
             tile.at(column, masks)
 
         def panel(column: Scalar, masks: Masks) -> None:
             part = len(masks) < self.schedule.tile_vectors or any(m is not None for m in masks)
             if part and self.schedule.pack_ahead:
                 pack_panel(self.owner, scope, columns, column, depth)
-            along(rows, lambda row, count, limit: one(row, count, limit, column, masks))
+            along(rows, lambda row, count: one(row, count, column, masks))
 
         across, along = self._over_columns, self._over_rows
         if along_rows:
@@ -89,32 +91,64 @@ class TileWriter:
         self, scope: VectorScope, rows: Stretch, columns: Stretch, depth: Stretch, row: Scalar
     ) -> SumTile:
         """A whole tile of a block, from a row on."""
-        return SumTile(self, scope, rows, columns, depth, row, self.schedule.tile_rows, None)
+        return SumTile(self, scope, rows, columns, depth, row, self.schedule.tile_rows)
 
-    def _over_rows(
-        self, rows: Stretch, body: Callable[[Scalar, int, Scalar | None], None]
-    ) -> None:
-        """Run `body(first row, rows, end of the rows)` for each tile; without an end all are
-        rows."""
+    def _over_rows(self, rows: Stretch, body: Callable[[Scalar, int], None]) -> None:
+        """Run `body(first row, rows)` for each tile."""
         emitter, step, extent = self.emitter, self.schedule.tile_rows, self.tiling.rows.extent
         rest = extent % step
         middle = self._whole(rows, step, rest == 0)
+        if not isinstance(rest, int) and self.schedule.products == "depth":
+            middle = self._before_last(rows, middle)
 
         def whole(row: Scalar, _: Sequence[Value]) -> list[Value]:
-            body(row, step, None)
+            body(row, step)
             return []
 
         emitter.for_loop(rows.lower, middle, step, (), whole)
         if rest == 0 or middle == rows.upper:
             return
+        if isinstance(rest, int):
+            self._if_less(middle, rows.upper, partial(body, middle, rest))
+        else:
+            self._rest_of_rows(middle, rows.upper, body)
 
-        def part() -> None:
-            if isinstance(rest, int):
-                body(middle, rest, None)
-            else:
-                body(middle, step, rows.upper)
+    def _before_last(self, rows: Stretch, middle: Scalar) -> Scalar:
+        """Where the last whole tile begins, if it and what is left behind it are two tiles of less:
+        sums along the depth read as much for a row alone as for three."""
+        emitter, step = self.emitter, self.schedule.tile_rows
+        left = emitter.minus(rows.upper, middle)
+        some = emitter.both(emitter.compare("sgt", left, 0), emitter.compare("slt", left, step - 1))
+        some = emitter.both(some, emitter.compare("sgt", middle, rows.lower))
+        return emitter.minus(middle, emitter.either(some, step, 0))
 
-        self._if_less(middle, rows.upper, part)
+    def _rest_of_rows(
+        self, begin: Scalar, upper: Scalar, body: Callable[[Scalar, int], None]
+    ) -> None:
+        """Rows of which nobody knows how many are left, fewer than two tiles: one tile or two, as
+        equal as may be, of each number of rows (`EXACT_ROWS`); of large tiles those of halves of
+        halves, down to a row. No product is one too many."""
+        emitter, step = self.emitter, self.schedule.tile_rows
+        if step > EXACT_ROWS:
+            for power in reversed(range((step - 1).bit_length())):
+                each, row = 1 << power, begin
+                begin = self._whole(Stretch(row, upper), each, each == 1)
+                self._if_less(row, begin, partial(body, row, each))
+            return
+        left = emitter.minus(upper, begin)
+        several = emitter.compare("sge", left, step)
+        half = emitter.quotient(emitter.plus(left, 1), 2, True)
+        first = emitter.either(several, half, left)
+
+        def tile(number: Scalar, _: Sequence[Value]) -> list[Value]:
+            later = emitter.compare("sgt", number, 0)
+            row = emitter.plus(begin, emitter.either(later, first, 0))
+            count = emitter.either(later, emitter.minus(left, first), first)
+            for size in range(1, step):
+                emitter.when(emitter.compare("eq", count, size), partial(body, row, size))
+            return []
+
+        emitter.for_loop(0, emitter.either(several, 2, 1), 1, (), tile)
 
     def _over_columns(self, columns: Stretch, body: Callable[[Scalar, Masks], None]) -> None:
         """Run `body(first column, masks of the vectors)` for each panel."""
@@ -162,16 +196,15 @@ class TileWriter:
 
 
 class SumTile:
-    """A tile's rows from `row` on; with a `limit`, those below it alone are rows. Its scope is of
-    the place where it is written."""
+    """A tile's rows from `row` on, so many. Its scope is of the place where it is written."""
 
     def __init__(
         self, tiles: TileWriter, scope: VectorScope, rows: Stretch, columns: Stretch,
-        depth: Stretch, row: Scalar, count: int, limit: Scalar | None,
+        depth: Stretch, row: Scalar, count: int,
     ) -> None:  # fmt: skip
         self.tiles, self.scope, self.depth = tiles, scope, depth
         self.rows, self.columns = rows, columns
-        self.row, self.count, self.limit = row, count, limit
+        self.row, self.count = row, count
         self.emitter, self.tiling, self.owner = tiles.emitter, tiles.tiling, tiles.owner
 
     def at(self, column: Scalar, masks: Masks) -> None:
@@ -253,7 +286,7 @@ class SumTile:
     def _copies_ahead(self, column: Scalar, masks: Masks) -> NextPanel | None:
         """What this tile copies of the next panel."""
         own = self.tiles.schedule
-        whole = self.count == own.tile_rows and self.limit is None
+        whole = self.count == own.tile_rows
         return NextPanel(self, column) if own.pack_ahead and whole else None
 
     def _with_copies(
@@ -327,7 +360,7 @@ class SumTile:
         return state.pointers[access.storage.value], access.storage.element, base, step
 
     def _row_shifts(self) -> list[Scalar]:
-        """How far each of the tile's rows is from the first; behind the last row is that row."""
+        """How far each of the tile's rows is from the first."""
         emitter, factor = self.emitter, self.tiling.left
         row_step: Scalar
         if factor.packed:
@@ -337,14 +370,7 @@ class SumTile:
             assert factor.access is not None
             along = coefficient(factor.access.expression, self.tiling.rows.name) or 0
             row_step = emitter.scalar(along, self.scope)
-        shifts: list[Scalar] = []
-        for r in range(self.count):
-            number: Scalar = r
-            if self.limit is not None and r:
-                most = emitter.minus(emitter.minus(self.limit, self.row), 1)
-                number = emitter.least(r, most)
-            shifts.append(emitter.times(number, row_step))
-        return shifts
+        return [emitter.times(r, row_step) for r in range(self.count)]
 
     def _right(
         self, column: Scalar, masks: Masks
@@ -431,19 +457,17 @@ class SumTile:
 
     @property
     def number(self) -> Scalar | None:
-        """Which of a block's whole tiles of rows this one is, where a panel meets one after the
-        other; None for none of them."""
+        """Which of a block's tiles of rows this one is, where a panel meets one after the other;
+        None for what is left behind whole ones."""
         own, emitter = self.tiles.schedule, self.emitter
-        if own.inner != "rows" or self.count < own.tile_rows:
+        if own.inner != "rows" or (self.count < own.tile_rows and self.owner.whole_tiles):
             return None
         return emitter.quotient(emitter.minus(self.row, self.rows.lower), own.tile_rows, True)
 
     @property
     def whole_tiles(self) -> int:
         """At least how many tiles of rows a block has that are whole, or 1."""
-        own, rows = self.tiles.schedule, self.tiling.rows.extent
-        rows = own.block_rows or own.point_rows or rows
-        return max(rows // own.tile_rows, 1) if isinstance(rows, int) else 1
+        return max(self.owner.whole_tiles, 1)
 
     # -- what follows
 
@@ -513,16 +537,11 @@ class SumTile:
 
     def _for_rows(self, body: Callable[[Scalar], None]) -> None:
         """Run `body(row of the tile)` for one row after the other."""
-        emitter = self.emitter
-        count: Scalar = self.count
-        if self.limit is not None:
-            count = emitter.least(count, emitter.minus(self.limit, self.row))
-
         def at(row: Scalar, _: Sequence[Value]) -> list[Value]:
             body(row)
             return []
 
-        emitter.for_loop(0, count, 1, (), at)
+        self.emitter.for_loop(0, self.count, 1, (), at)
 
     def _finish_room(self, column: Scalar, masks: Masks) -> None:
         """What follows the sums in the tile's room."""
