@@ -27,9 +27,8 @@ from irc.target.costs import Cost
 def processor_ways(call: graph.CallAten, target: Target, frozen: bool) -> Ways | None:
     """What a product takes by who computes it; None where the model says nothing of it: on a GPU,
     of other elements than f32 and bf16, of few rows or columns, of so few multiplications that no
-    kernel has tiles for them, of frozen weights that leave much of their panels empty
-    (`panel_empty`), and of sizes that registers of whole tiles, for which the figures are where a
-    processor has such, can't go over: these leave nothing at the ends.
+    kernel has tiles for them, and of sizes that registers of whole tiles, for which the figures are
+    where a processor has such, can't go over: these leave nothing at the ends.
 
     Of sizes that are symbols it has to be irc's with few, some and many in their place: given is
     where it gains the least.
@@ -66,12 +65,17 @@ def _ways(sizes: list[int], element: Type, target: Target, frozen: bool) -> Ways
     speeds = _speeds(element, packed, target)
     if number < 0 or speeds is None or m * k * n < features.tiled_work:
         return None
-    if packed:
-        panel = features.most_vectors * target.lanes(f32)
-        if 1 - n / (-(-n // panel) * panel) > target.panel_empty:
-            return None
     time = target.time(Cost(cheap=2 * points(sizes))) / 1e9
     return Ways(time, float("inf"), 100 * time / max(speeds[number], 1), 1, features.sure_products)
+
+
+def fills_panels(columns: Dim, target: Target) -> bool:
+    """Whether so many columns of a frozen weight are laid out in panels, which they don't leave
+    empty for much of them (`panel_empty`). Else kernels read the weight as it lies: a Zen 4
+    multiplies 1 to 100 columns like that at 1.06 to 15 times packed oneDNN's speed, and in panels,
+    where these are mostly empty, at 0.2 to 6 (bench/results/zen4_products.txt)."""
+    count, panel = estimate(columns), target.features.most_vectors * target.lanes(f32)
+    return 1 - count / max(-(-count // panel) * panel, 1) <= target.panel_empty
 
 
 def _fills_tiles(sizes: Sequence[Dim], element: Type, target: Target) -> bool:
@@ -96,4 +100,4 @@ def _speeds(element: Type, packed: bool, target: Target) -> tuple[int, ...] | No
     return None
 
 
-__all__ = ["processor_ways"]
+__all__ = ["fills_panels", "processor_ways"]

@@ -10,11 +10,13 @@ import pytest
 import torch
 
 import irc
-from irc.analysis.processor_ways import processor_ways
+from irc.analysis.processor_ways import fills_panels, processor_ways
 from irc.dialects import graph
-from irc.ir.passes import PassManager
+from irc.ir.passes import PassContext, PassManager
+from irc.options.options import from_mapping
 from irc.target import Target
 from irc.target.cpu import TargetFeatures
+from tests.passes.frozen.freezing_support import known_program
 
 FIGURES = "product_rows = [4, 16, 128], own_products = [{}], own_panels = [{}]"
 
@@ -38,7 +40,7 @@ def factors(m: int, n: int, k: int = 768, dtype: torch.dtype = torch.float32) ->
 
 @pytest.mark.parametrize(
     ("m", "n", "plain", "frozen"),
-    [(3, 768, None, None), (4, 768, 2.0, 3.0), (768, 15, 2.0, None), (16, 768, 1.5, 1.1),
+    [(3, 768, None, None), (4, 768, 2.0, 3.0), (768, 15, 2.0, 3.0), (16, 768, 1.5, 1.1),
      (127, 127, 1.5, 1.1), (128, 128, 0.9, 1.0)],
 )  # fmt: skip
 def test_the_fewer_of_rows_and_columns_decide(
@@ -83,10 +85,28 @@ def test_of_others_nothing_is_known(depth: int, dtype: torch.dtype) -> None:
     assert processor_ways(call, target(), False) is None
 
 
-def test_weights_that_leave_panels_empty_are_packed_for_the_library() -> None:
-    for n, known in ((32, True), (36, False), (100, False), (104, True), (70, False)):
-        ways = processor_ways(call_of(torch.mm, *factors(64, n)), target(), True)
-        assert (ways is not None) == known, n
+@pytest.mark.parametrize(("columns", "panels"), [(32, True), (36, False), (100, False),
+                                                 (104, True), (4, False), (5, False)])  # fmt: skip
+def test_weights_that_leave_panels_empty_are_read_as_they_lie(columns: int, panels: bool) -> None:
+    """By kernels of irc's, whose values are right."""
+    torch.manual_seed(0)
+    assert fills_panels(columns, target()) == panels
+    assert processor_ways(call_of(torch.mm, *factors(64, columns)), target(), True) is not None
+    linear, x = torch.nn.Linear(768, columns).eval(), torch.randn(64, 768)
+    faster = target("300, 300, 300", "300, 300, 300")
+    module = known_program(linear, x)
+    context = PassContext(target=faster, options=from_mapping({"freezing": True}))
+    PassManager.parse("functional,freeze,convert-aten-to-graph,canonicalize,choose-contractions,"
+                      "panel-products").run(module, context)  # fmt: skip
+    (product,) = (op for op in module.walk() if isinstance(op, graph.DotGeneral))
+    assert ("tile_vectors" in str(product.attributes.get("schedule"))) == panels
+    irc.metrics.reset()
+    torch._dynamo.reset()
+    program = torch.compile(linear, backend="irc", dynamic=False,
+                            options={"freezing": True, "target": str(faster)})  # fmt: skip
+    with torch.no_grad():
+        torch.testing.assert_close(program(x), linear(x), rtol=1e-5, atol=1e-5)
+    assert irc.metrics.aten_calls == 0
 
 
 def with_tiles(sets: tuple[str, ...] = ("amx-bf16", "amx-tile")) -> Target:

@@ -7,11 +7,12 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.processor_ways import processor_ways
+from irc.analysis.processor_ways import fills_panels, processor_ways
 from irc.analysis.product_ways import OWN, is_compute_bound, ways_of
-from irc.analysis.products import MatrixProduct
+from irc.analysis.products import MatrixProduct, factors
 from irc.dialects import graph
 from irc.dialects.aten.facts import MATRIX_PRODUCTS
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.diagnostics import UserError
@@ -72,10 +73,7 @@ class Policy:
         if LIBRARY in allowed or left or self.prefers:
             return self.modelled(call, form)
         if "irc" in allowed and not isinstance(form, str):
-            target = target_of(self.context)
-            if call.callee in MATRIX_PRODUCTS and is_frozen(call, self.context):
-                return "irc", panels_for(target, element_of(call)).attribute()
-            return "irc", first_own(call, target, self.apart).attribute()
+            return OWN, self.own(call).attribute()
         option = f"max_autotune_{'gemm' if call.callee in MATRIX_PRODUCTS else 'conv'}_backends"
         reasons = {
             "irc": form if isinstance(form, str) else "the options allow no kernel of irc's here",
@@ -114,9 +112,16 @@ class Policy:
         if ways is None or ways.best != OWN:
             return LIBRARY, None
         context.remark(f"{described(call)} is irc's own: {ways.told}", call)
-        if packed:
-            return OWN, panels_for(target, element_of(call)).attribute()
-        return OWN, first_own(call, target, self.apart).attribute()
+        return OWN, self.own(call).attribute()
+
+    def own(self, call: graph.CallAten) -> Candidate:
+        """irc with the cost model's schedule; a frozen weight is in panels if it fills them."""
+        target = target_of(self.context)
+        if call.callee in MATRIX_PRODUCTS and is_packed(call, self.context):
+            weight = tensor_type(call.operands[factors(call)[1]])
+            if fills_panels(weight.shape[-1], target):
+                return panels_for(target, element_of(call))
+        return first_own(call, target, self.apart)
 
     def padding_gain(self, product: MatrixProduct) -> float | None:
         """How many times faster this machine multiplies padded factors; None where that is not
