@@ -59,7 +59,7 @@ KNOWN = {
     "passes/kernel/gpu/plan.py": {"INDEX_LIMIT": FORMAT},
     "passes/kernel/gpu/contraction_candidates.py": {
         "NEAR": REACH, "MOST_OF_A_SHAPE": REACH, "PARTED": REACH, "GROUPED": REACH,
-        "PLACE_OF_GROUPED": REACH, "LASTING": REACH,
+        "PLACE_OF_GROUPED": REACH, "LASTING": REACH, "IN_FLIGHT": REACH,
     },
     "passes/kernel/sizes.py": {
         "FACTOR": REACH, "LEAST_SIZE, MOST_SIZE": REACH, "BISECTIONS": REACH,

@@ -128,7 +128,7 @@ class Multiplied:
             tiling = min(
                 cost.tilings(shapes, self.steps(gpu), gpu), key=lambda t: cost.time(t, gpu)
             )
-            time = cost.time(tiling, gpu) + self._summing(parts, gpu)
+            time = max(cost.time(tiling, gpu), self._reading(gpu)) + self._summing(parts, gpu)
             times.append(Fastest(tiling, parts, time))
         return tuple(sorted(times, key=lambda each: each.time))
 
@@ -140,6 +140,10 @@ class Multiplied:
         for parts in range(2, most + 1):
             if (parts - 1) * -(-self.k // (parts * line)) * line < self.k:  # the last has something
                 yield parts
+
+    def _reading(self, gpu: GpuFeatures) -> float:
+        """Microseconds in which memory gives the factors and takes the result."""
+        return gpu.operations(Cost(far=self.bytes), gpu.parallel) * gpu.femtoseconds / 1e9
 
     def _summing(self, parts: int, gpu: GpuFeatures) -> float:
         """Microseconds of the kernel that adds parts up, whose sums are written and read."""

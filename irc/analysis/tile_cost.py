@@ -22,6 +22,7 @@ tile's factors while it stores: little of a store's time is left.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
@@ -154,6 +155,22 @@ class TileCost:
         """The most tiles that a processor has, together or one after the other."""
         tiles = self.batch * -(-self.first // shape.first) * -(-self.second // shape.second)
         return -(-tiles // gpu.processors)
+
+    def lasting_few(self, tiling: StagedTile, gpu: GpuFeatures) -> StagedTile | None:
+        """The same for `few_programs` program instances of each processor that go over tiles of few
+        rows, whose time is that of reading the other factor; None where there are no more tiles
+        than processors, or no room."""
+        shape, stages = tiling.shape, gpu.least_stages
+        held = (shape.first + shape.second) * self.element_bytes * tiling.step * stages
+        if self.turns(shape, gpu) < 2 or gpu.few_programs * held > gpu.block_bytes:
+            return None
+        return attrs.evolve(tiling, stages=stages)
+
+    def together(self, shape: TileShape, gpu: GpuFeatures) -> int:
+        """So many rows of tiles (a power of two) that go over the columns together that the tiles
+        of all processors at a time read the least: r rows and p / r columns of them read
+        r * first + p / r * second lines."""
+        return 1 << round(math.log2(gpu.processors * shape.second / shape.first) / 2)
 
     def lasting(self, tiling: StagedTile, gpu: GpuFeatures) -> StagedTile | None:
         """The same for one program instance in each processor that goes over its tiles, and reads

@@ -217,15 +217,6 @@ def prefetch(frame: Frame, op: kernel.PrefetchOp) -> None:
     """No value changes."""
 
 
-@interprets(kernel.PrefetchRowsOp)
-def prefetch_rows(frame: Frame, op: kernel.PrefetchRowsOp) -> None:
-    """No value changes; the places are inside of the array."""
-    pointer: Pointer = frame[op.pointer]
-    lanes = frame[op.offsets].reshape(-1)
-    last = (op.bytes - 1) // pointer.memory.itemsize
-    _places(op, pointer, torch.cat([lanes, lanes + last]), None)
-
-
 @interprets(kernel.StoreOp)
 def store(frame: Frame, op: kernel.StoreOp) -> None:
     lanes = _lanes(op, frame[op.offset], _shape_of(op.stored.type))

@@ -182,8 +182,8 @@ class GpuFigures(Speeds):
         "tiles of 128x128 are bound by that", least=1)] = 200_000
     apart_sums: Annotated[int, Figure(
         "sums", "of a thread at most, and as many that they are added to after each step "
-        "(products of 8-bit floats, 4096^3: 128x192 of 8 warps takes 154 us of an H200, 128x256 of "
-        "8 and 128x128 of 4 213 and 205)", least=1)] = 192
+        "(products of 8-bit floats, 4096^3: 64x128 of 4 warps takes 133 us of an H200, 64x160 149, "
+        "128x192 of 8 154, 128x256 of 8 and 128x128 of 4 213 and 205)", least=1)] = 128
     added_sums: Annotated[int, Figure(
         "sums", "that a processor adds to others in a us, while it multiplies none (4096^3, tiles "
         "of 128x128 145 us, 128x160 169, 64x192 178; of 64x128, of which it has two, 136)", least=1
@@ -201,6 +201,10 @@ class GpuFigures(Speeds):
     stored_tile: Annotated[int, Figure(
         "bytes", "of shared memory that sums go through to be stored while factors are read")
         ] = 65_536
+    few_programs: Annotated[int, Figure(
+        "program instances", "of a processor that last where few rows are multiplied, with the "
+        "fewest steps in flight (8x11008x4096: 24.3 us of an H200, 28.3 by as many as tiles with "
+        "five; 4x50304x768 20.1 and 20.4)", least=1)] = 3
     least_stages: Annotated[int, Figure(
         "steps", "in flight at least: with two, nothing is read while the last one is multiplied",
         least=1)] = 3
@@ -245,9 +249,6 @@ class GpuFigures(Speeds):
         "bytes", "of the depth in a step: what a line of memory has", least=16, power=True)] = 128
     plain_step: Annotated[int, Figure(
         "points", "of the depth in a step, for f32 as it is", least=1, power=True)] = 16
-    asked_bytes: Annotated[int, Figure(
-        "bytes", "of a row of weights, which few rows meet, that a kernel asks for before what was "
-        "launched before it ends")] = 0
     grouped_rows: Annotated[int, Figure(
         "rows", "of tiles that go over the columns together", least=1)] = 8
 

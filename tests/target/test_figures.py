@@ -149,9 +149,10 @@ TEXTS = {
                        factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]")
         .replace("f32[4096, 8192]", "f16[4096, 8192]"), "%y: f16[4096, 8192]"),
     "a product of few rows of a weight": (
-        "%x: f16[8, 256], %w: f16[4096, 256]",
-        PRODUCT.format(rows=8, columns=4096, depth=256, type="f16", w="w", casts=CASTS,
-                       factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]"), "%y: f32[8, 4096]"),
+        "%x: f16[8, 256], %w: f16[16384, 256]",
+        PRODUCT.format(rows=8, columns=16384, depth=256, type="f16", w="w", casts=CASTS,
+                       factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]")
+        .replace("f32[8, 16384]", "f16[8, 16384]"), "%y: f16[8, 16384]"),
     "a product of 8 bits": (
         "%x: f8E4M3FN[4096, 512], %w: f8E4M3FN[4096, 512]",
         PRODUCT.format(rows=4096, columns=4096, depth=512, type="f8E4M3FN", w="w",
@@ -349,7 +350,7 @@ GPU = {
     "step_bytes": ("64", "a product"),
     "plain_step": ("32", "a small product"),
     "grouped_rows": ("4", "a product"),
-    "asked_bytes": ("64", "a product of few rows of a weight"),
+    "few_programs": ("2", "a product of few rows of a weight"),
     "apart_sums": ("64", "a product of 8 bits"),
     "added_sums": ("100", "a product of 8 bits"),
     "whole_rows": ("20", "checked rows"),

@@ -73,9 +73,6 @@ def imported(source: str, name: str) -> ModuleType:
     if os.environ.get("TRITON_INTERPRET") == "1":
         for name in [n for n in vars(module) if n.startswith("irc_launch_")]:
             setattr(module, name, lambda: None)
-    if os.environ.get("TRITON_INTERPRET") == "1":
-        for name in [n for n in vars(module) if n.startswith("irc_prefetch_")]:
-            setattr(module, name, lambda pointers: None)
     return module
 
 

@@ -21,7 +21,6 @@ from irc.dialects import kernel
 from irc.ir.core import Block, Operation, Value
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import evaluate_with
-from irc.ir.traits import ReadsMemory, WritesMemory
 from irc.ir.types import IntegerType, VectorType
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -76,8 +75,6 @@ class KernelWriter:
         self.count = 0
         self.made_first: list[str] = []
         self.tiles: dict[Any, str] = {}
-        self.asking: Operation | None = None
-        self.waited = 0  # so many lines have waited for the launch before
         self.places = Places(self.ref, self.named)
         self.loops = 0
 
@@ -148,21 +145,15 @@ class KernelWriter:
     def write(self) -> str:
         """The text of the jit function."""
         parameters = self._parameters()
-        self.asking = _asked_first(self.func)
-        if self.asking is None:
-            self._wait()
-        self.block(self.func.block, None)
-        self.lines[self.waited : self.waited] = self.made_first
-        head = f"@triton.jit\ndef {safe_name(self.func.sym_name)}({', '.join(parameters)}):"
-        return "\n".join([head, *self.lines]) + "\n"
-
-    def _wait(self) -> None:
-        """Wait for the launch before, if this one is there before that ends."""
         if self.func.early:
             self.line(f"{self.use(functions.AFTER_LAUNCH)}()")
         if self.func.opens:
             self.line(f"{self.use(functions.OPEN_NEXT)}()")
-        self.waited = len(self.lines)
+        first = len(self.lines)
+        self.block(self.func.block, None)
+        self.lines[first:first] = self.made_first
+        head = f"@triton.jit\ndef {safe_name(self.func.sym_name)}({', '.join(parameters)}):"
+        return "\n".join([head, *self.lines]) + "\n"
 
     def _parameters(self) -> list[str]:
         names: list[str] = []
@@ -206,8 +197,6 @@ class KernelWriter:
                 self._math(op)
             else:
                 raise UserError(f"{op.name} has no Triton code", op=op)
-            if op is self.asking:
-                self._wait()
         self.places = around
         if len(self.lines) == before:
             self.line("pass")
@@ -360,22 +349,6 @@ def _load_tile(w: KernelWriter, op: kernel.LoadTileOp) -> None:
 
 def _gather(w: KernelWriter, op: kernel.GatherOp) -> None:
     _load_from(w, op, _places(w, op, _pointer(w, op)))
-
-
-def _prefetch_rows(w: KernelWriter, op: kernel.PrefetchRowsOp) -> None:
-    function = w.use(functions.prefetch(op.bytes))
-    w.line(f"{function}({_pointer(w, op)} + {w.ref(op.offsets)})")
-
-
-def _asked_first(func: kernel.KernelFuncOp) -> Operation | None:
-    """The last of the prefetches that a kernel begins with, before it touches memory."""
-    last: Operation | None = None
-    for op in func.block.ops:
-        if op.regions or not op.traits.isdisjoint((ReadsMemory, WritesMemory)):
-            break
-        if isinstance(op, kernel.PrefetchRowsOp):
-            last = op
-    return last
 
 
 def _store_to(w: KernelWriter, op: Any, places: str) -> None:
@@ -536,7 +509,6 @@ _HANDLERS: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
     kernel.LoadOp: _load,
     kernel.StoreOp: _store,
     kernel.LoadTileOp: _load_tile,
-    kernel.PrefetchRowsOp: _prefetch_rows,
     kernel.GatherOp: _gather,
     kernel.ScatterOp: _scatter,
     kernel.CheckOp: _check,

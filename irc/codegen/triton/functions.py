@@ -460,17 +460,6 @@ OPEN_NEXT = Helper("irc_launch_open", _function("irc_launch_open", "", [
     "tl.extra.cuda.gdc_launch_dependents()"]))  # fmt: skip
 
 
-@functools.cache
-def prefetch(size: int) -> Helper:
-    """`f(pointers)`: asks for so many bytes at each to be brought into the second-level cache.
-    Triton's interpreter asks for nothing (`compiling.imported`)."""
-    title = f"irc_prefetch_{size}"
-    code = f"cp.async.bulk.prefetch.L2.global [$1], {size}; mov.u32 $0, 0;"
-    return Helper(title, _function(title, "pointers", [
-        f'tl.inline_asm_elementwise("{code}", "=r,l", [tl.cast(pointers, tl.int64)],',
-        "    dtype=tl.int32, is_pure=False, pack=1)"]))  # fmt: skip
-
-
 IMPRECISE_TERMS = 128
 """Products of 8-bit floats that a GPU adds up in fewer bits than f32 has, before f32 adds these
 sums up: four instructions of 32 (DeepSeek-V3's technical report, 3.3.2)."""

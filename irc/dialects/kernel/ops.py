@@ -294,23 +294,6 @@ class PrefetchOp(Op):
     offset = operand(INDEX)
 
 
-class PrefetchRowsOp(Op):
-    """Asks for `bytes` bytes from `pointer + offsets[lane]` on, of each lane, to be brought into
-    the second-level cache (gpu). They are a multiple of 16, as those places are, and lie inside of
-    the array.
-
-    Nothing is read or written, and no value changes: a kernel that is `early` asks before it waits
-    for what was launched before, where this stands before all that touches memory.
-
-    `kernel.prefetch_rows %p, %offs {bytes = 512 : i64} : (!kernel.ptr<bf16>, vector<64xindex>)`
-    """
-
-    name = "kernel.prefetch_rows"
-    pointer = operand(POINTER)
-    offsets = operand(VECTOR)
-    bytes = attribute(A.IntegerAttr)
-
-
 class GatherOp(Op):
     """Loads lane by lane from `pointer + offsets[lane]`; `offsets` is a vector of index (of any
     rank on a gpu). Masked lanes as for kernel.load.

@@ -47,7 +47,6 @@ _ONLY: dict[type[Operation], tuple[str, str]] = {
     ops.ProgramIdOp: ("gpu", "a cpu kernel gets its points as begin and end"),
     ops.LoadTileOp: ("gpu", "a cpu kernel reads its rows one by one"),
     ops.CheckOp: ("gpu", "the host of a cpu kernel looks at truth values itself"),
-    ops.PrefetchRowsOp: ("gpu", "a cpu kernel asks for one line at a time"),
     ops.ExpandOp: ("gpu", "a cpu kernel has vectors of one dimension; kernel.splat a scalar"),
     ops.PrefetchOp: ("cpu", "Triton's compiler decides what a gpu kernel loads early"),
     ops.ScratchOp: ("cpu", "a gpu kernel keeps what is private in tiles"),
@@ -230,7 +229,6 @@ def _verify_body(op: ops.KernelFuncOp, pointers: int, outputs: range | None) -> 
 # The operations with a pointer, and whether they write there.
 _MEMORY: dict[type[Operation], bool] = {
     ops.LoadOp: False, ops.LoadTileOp: False, ops.GatherOp: False, ops.PrefetchOp: False,
-    ops.PrefetchRowsOp: False,
     ops.StoreOp: True, ops.ScatterOp: True, ops.CheckOp: True,
 }  # fmt: skip
 # The dialects whose operations a kernel holds, and `sym.value`.
@@ -386,15 +384,6 @@ def verify_load_tile(op: Any) -> None:
         op.fail(f"a row is {op.stride} elements of {size} bytes, no multiple of 16 bytes")
     if type_.shape[1] * size < 16 or max(type_.shape) > 256:
         op.fail(f"loads {type_}: rows of at least 16 bytes, and at most 256 of anything")
-
-
-@verifies(ops.PrefetchRowsOp)
-def verify_prefetch_rows(op: Any) -> None:
-    """Lanes of places, and whole 16 bytes of each. Raises InvalidIR."""
-    if _element(op.offsets.type) is not index:
-        op.fail(f"the offsets are {op.offsets.type}, not of index")
-    if op.bytes < 16 or op.bytes % 16:
-        op.fail(f"bytes is {op.bytes}, no multiple of 16")
 
 
 @verifies(ops.GatherOp)

@@ -346,11 +346,6 @@ GPU: Mapping[str, Key] = {
         "of a contraction: parts of its depth, each of which has a kernel's tiles, before they are "
         "summed up by another kernel; split-reductions makes them, and no kernel has the key",
         numbers(1)),
-    "asked_bytes": Key(
-        "of a contraction: so many bytes of the rows of its factors that are the program's "
-        "arguments (weights) are asked for before the kernel waits for what was launched before "
-        "it; 0: none", lambda v: _number(
-            v, lambda n: 0 <= n <= 1 << 16 and n % 16 == 0, "a multiple of 16")),
     "column_parts": Key(
         "of a contraction: parts of (each part of) a tile's columns, with sums of their own, that "
         "what follows is computed on one after the other", powers(1, 8)),

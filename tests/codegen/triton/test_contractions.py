@@ -84,11 +84,6 @@ CASES: dict[str, tuple[Product, dict[str, Any]]] = {
     "even_rows_in_groups_of_lines_in_a_flat_loop": (
         Product(64, 266, 72, b_strides=(1, 72)),
         {"row_group": 64, "programs": 3, "flat": True, **SMALL, "tile_n": 64}),
-    "few_rows_of_weights_asked_for_early": (
-        Product(7, 70, 40, b_strides=(1, 48)), {"products": "swapped", "asked_bytes": 64}),
-    "weights_asked_for_early_by_few_programs": (
-        Product(40, 150, 48, b_strides=(1, 48), epilogue=GATED),
-        {"asked_bytes": 4096, "programs": 3, "group_m": 2, "column_parts": 2, **SMALL}),
     "odd_rows_in_column_parts": (
         Product(40, 103, 33, epilogue=GATED),
         {"row_group": 8, "tile_m": 32, "tile_n": 96, "tile_k": 32, "column_parts": 2}),

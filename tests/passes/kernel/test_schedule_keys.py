@@ -196,14 +196,6 @@ WIDE = program(
     "loop.yield %p } : tensor<[40, 72] x f32, strides [72, 1]>",
 )
 PLAIN = WIDE.replace("mod(m, 8), k", "0, 48*m + k").replace("mod(k, 8), n", "1, 72*k + n")
-WEIGHT = program(
-    "%r = loop.compute par(m: 8, n: 72) red(k: 48) -> reduce(sum, f32)",
-    "schedule #loop.schedule<gpu, precision = \"ieee\"> {",
-    "%v = loop.read %x[m, k] : f32",
-    "%w = loop.read %x[mod(n, 8), k] : f32",
-    "%p = arith.mulf %v, %w : f32",
-    "loop.yield %p } : tensor<[8, 72] x f32, strides [72, 1]>",
-)
 SCATTERING = str(function(MAKE + SCATTER, "%r")[1])
 # A program that has the key, another value, one that makes no sense, and what else must change.
 PLACES = A.DenseIntsAttr(())
@@ -278,7 +270,6 @@ GPU_CASES = {
     "access": (PLAIN, "descriptors", "no"),
     "precision": (WIDE, "tf32", "no"),
     "column_parts": (MATRICES, 2, 3),
-    "asked_bytes": (WEIGHT, 64, 24),
     "flat": (MATRICES, True, 3, {"programs": 2}),
 }
 

@@ -31,7 +31,6 @@ from irc.dialects import kernel, loop
 from irc.dialects.kernel.dots import Dot
 from irc.dialects.loop.schedule import CONTRACTION_KEYS
 from irc.ir import attributes as A
-from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
@@ -49,7 +48,6 @@ from irc.ir.types import element_bytes, f32, i1
 from irc.passes.kernel.gpu.combine import convert
 from irc.passes.kernel.gpu.contraction_space import (
     ContractionSpace,
-    asked_bytes,
     contraction_space,
     factor_of,
 )
@@ -118,7 +116,6 @@ class _DotKernel:
             self.evaluator.rough = rough_powers(self.plan)
         total, programs = dim_product(self._counts()), frame.setting("programs")
         grid: Dim = minimum(total, programs) if programs else total
-        self._ask_early(frame.program())
         if not programs:
             if self.flat:
                 raise InvalidIR("there is no loop over tiles that is flat: programs is 0",
@@ -177,72 +174,37 @@ class _DotKernel:
         if self.group > 1 and not self.flat:
             self._finish_ends(parts, column)
 
-    def _where(self, number: Tile, name: str = "") -> tuple[list[_ColumnPart], Dim]:
+    def _where(self, number: Tile) -> tuple[list[_ColumnPart], Dim]:
         """The rows and the parts of the columns of the tile with a number, and that of its place
-        along the columns; `name`: what the names of all that end with."""
+        along the columns."""
         b = self.b
         # Without a tile there is no program instance, but code for one.
         batches, rows, columns = (1 if count == 0 else count for count in self._counts())
-        whole = b.bind(f"tile{name}", number, batches * rows * columns)
+        whole = b.bind("tile", number, batches * rows * columns)
         each = b.simplified(whole % (rows * columns))
-        inside = b.bind(f"inside{name}", b.index(each), rows * columns)
-        batch = b.bind(f"batch{name}", b.index(b.simplified(whole // (rows * columns))), batches)
-        row, column = self._places_of(inside, rows, columns, name)
+        inside = b.bind("inside", b.index(each), rows * columns)
+        batch = b.bind("batch", b.index(b.simplified(whole // (rows * columns))), batches)
+        row, column = self._places_of(inside, rows, columns)
         axes = decomposed(b, batch, self.space.batch)
         m_block, n_block = self.blocks
         m = TileDim(ROWS, m_block)
         turn: Dim = 0
         if self.group == 1:
             start = b.index(b.simplified(row * m_block))
-            line = self._place(f"m{name}", m, start, _points(self.first))
+            line = self._place("m", m, start, _points(self.first))
         else:
-            line, turn = self._turning(name, m, row)
+            line, turn = self._turning("", m, row)
         axes |= decomposed(b, line, self.first)
         parts, reach = list[_ColumnPart](), 0
         for k, width in enumerate(self._widths(n_block)):
             start, n = b.index(b.simplified(column * n_block) + reach), TileDim(COLUMNS, width)
             if self.group == 1:
-                place = self._place(f"n{k}{name}", n, start, _points(self.second), n_block)
+                place = self._place(f"n{k}", n, start, _points(self.second), n_block)
             else:
-                place = self._odd_row(turn).place(f"n{k}{name}", n, start)
+                place = self._odd_row(turn).place(f"n{k}", n, start)
             parts.append(_ColumnPart(Point({**axes, **decomposed(b, place, self.second)}), m, n))
             reach += width
         return parts, column
-
-    def _ask_early(self, number: Tile) -> None:
-        """Ask for the first bytes of the weights' rows that the tile with a number multiplies."""
-        most = self.frame.setting("asked_bytes")
-        if not most:
-            return
-        parts, _ = self._where(number, "_of_first")
-        asked = set[tuple[Value, Value]]()
-        for _, contraction in self.space.contractions:
-            begins = {axis.name: 0 for axis in contraction.depth}
-            for side in (contraction.left, contraction.right):
-                read, size = side.plain, asked_bytes(side, contraction.depth, most)
-                if read is None or not size:
-                    continue
-                for part in parts:
-                    point = Point({**part.point.axes, **begins})
-                    offsets = self._row_starts(read, point)
-                    pointer = self.evaluator.pointers[read.source]
-                    if offsets is None or (pointer, offsets.value) in asked:
-                        continue
-                    asked.add((pointer, offsets.value))
-                    attributes = {"bytes": A.IntegerAttr(size)}
-                    operands = [pointer, offsets.value]
-                    op = kernel.PrefetchRowsOp(operands, (), attributes, (), self.b.location)
-                    self.frame.func.block.append(op)
-
-    def _row_starts(self, read: loop.ReadOp, point: Point) -> Tile | None:
-        """Where rows of an array begin that are read at a point; those outside of it at its
-        beginning. None for a single one."""
-        b = self.b
-        indices = self.evaluator.expressions(list(read.indices), read.positions, point)
-        offsets = b.index(b.simplified(offset_of(indices, read.source.type)))
-        if not offsets.dims:
-            return None
-        return b.select(b.mask_of(offsets.dims), offsets, b.index(0))
 
     def _turning(self, name: str, m: TileDim, row: Dim) -> tuple[Dim, Dim]:
         """The rows of the tiles with a number along the rows, and which of the places they begin
@@ -303,20 +265,18 @@ class _DotKernel:
         powers = [1 << k for k in reversed(range(columns.bit_length())) if columns >> k & 1]
         return [power // self.parts for power in powers for _ in range(self.parts)]
 
-    def _places_of(
-        self, inside: Dim, rows: Dim, columns: Dim, name: str
-    ) -> tuple[Dim, Dim]:
+    def _places_of(self, inside: Dim, rows: Dim, columns: Dim) -> tuple[Dim, Dim]:
         """The numbers of a tile along rows and columns: groups of `group_m` rows of tiles go over
         all columns together."""
         b, group = self.b, self.frame.setting("group_m")
         if isinstance(rows, int):
             group = min(group, max(1, rows))
         width = columns * group
-        first = b.bind(f"group{name}", b.index(b.simplified(inside // width)), ceildiv(rows, group))
-        within = b.bind(f"within{name}", b.index(b.simplified(inside % width)), width)
+        first = b.bind("group", b.index(b.simplified(inside // width)), ceildiv(rows, group))
+        within = b.bind("within", b.index(b.simplified(inside % width)), width)
         size: Dim = group
         if not known_divisible(rows, group):
-            size = b.bind(f"height{name}", b.index(minimum(rows - first * group, group)), group + 1)
+            size = b.bind("height", b.index(minimum(rows - first * group, group)), group + 1)
         row = first * group + within % size
         return b.simplified(row), b.simplified(within // size)
 

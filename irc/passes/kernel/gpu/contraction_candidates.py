@@ -15,6 +15,7 @@ from irc.ir.core import Operation
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.contraction_schedule import TileChoices, multiplied_of, tile_choices
 from irc.passes.kernel.gpu.contraction_space import contraction_space, factor_of
+from irc.passes.kernel.gpu.odd_rows import product_row_group
 from irc.passes.kernel.gpu.plan import plan_for_gpu
 from irc.passes.kernel.plan.plan import flatten
 from irc.target import Target
@@ -24,8 +25,9 @@ NEAR = 1.3
 """Tiles of so many times the expected time of the best ones are looked at ..."""
 MOST_OF_A_SHAPE = 2
 """... and of a shape so many, with other steps in flight or other depths."""
-GROUPED = 16
-"""Rows of tiles in a group, where a factor's rows are to stay in the second-level cache longer."""
+GROUPED = 2
+"""Times as many rows of tiles in a group, so that a factor's rows stay in the second-level cache
+longer."""
 PLACE_OF_GROUPED = 3
 PARTED = 2
 """Of the best shapes so many are tried with what follows computed on two parts of their columns,
@@ -34,6 +36,13 @@ of an H200)."""
 LASTING = ((2, 4), (3, 3))
 """Of few rows: so many program instances of a processor that go over all tiles, and the steps that
 each has in flight (4x50304x768 takes 20.0 us of an H200 by two, 21.5 by as many as tiles)."""
+IN_FLIGHT = (6, 8)
+"""Of few rows: steps in flight that are tried (8x11008x4096: 25.7 and 25.1 us, 28.5 by 4)."""
+WIDE_OF_FEW_ROWS = TileShape(128, 16, 8)
+"""What is tried for few rows beside the model's shapes, in half steps (8x11008x4096: 24.1 us)."""
+DESCRIBED_SUMS = TileShape(256, 128, 8)
+"""What is tried for 8-bit floats by descriptors, whose pointers take no registers of the sums
+(4096^3: 129 us of an H200, 133 by the best tiles with pointers)."""
 
 
 @generates("gpu", "contraction")
@@ -44,37 +53,63 @@ def expected_tiles(schedules: Schedules) -> Iterator[Variation]:
         return
     gpu, keys = target.gpu, choices.keys
     base = choices.cost.time(_present(choices, top), gpu)
-    yield from _lasting(choices, _present(choices, top), target)
+    yield from _of_few_rows(choices, _present(choices, top), target)
+    yield from _described(choices, target)
     counts: Counter[TileShape] = Counter()
     for place, tiling in enumerate(choices.tilings(gpu)):
         time = choices.cost.time(tiling, gpu)
         if place == PLACE_OF_GROUPED:
-            yield Variation({"group_m": GROUPED}, expected=1.0)
+            yield Variation({"group_m": GROUPED * int(top.get("group_m", 1))}, expected=1.0)
         if time > NEAR * base or time == float("inf"):
             break
         counts[tiling.shape] += 1
         if counts[tiling.shape] <= MOST_OF_A_SHAPE:
             shape = {key: getattr(tiling.shape, name) for name, key in keys.items()}
-            alone = {"programs": 0, "flat": False}  # what lasts has less memory for stages
+            # What lasts has less memory for stages, and ends of rows in tiles of their own.
+            alone = {"programs": 0, "flat": False, "row_group": choices.row_group}
             entries = {"tile_k": tiling.step, "num_stages": tiling.stages, **alone}
             yield Variation({**shape, **entries}, expected=time / base)
             if choices.parted and counts[tiling.shape] == 1 and len(counts) <= PARTED:
                 yield Variation({**shape, **entries, "column_parts": 2}, expected=time / base)
 
 
-def _lasting(
+def _described(choices: TileChoices, target: Target) -> Iterator[Variation]:
+    """Tiles of sums that are added to others, by descriptors."""
+    gpu, cost, shape = target.gpu, choices.cost, DESCRIBED_SUMS
+    step, stages = choices.steps[0], gpu.least_stages
+    held = (shape.first + shape.second) * step * cost.element_bytes * stages
+    if cost.apart and choices.products == "dot" and cost.turns(shape, gpu) > 1 and (
+        held <= gpu.block_bytes and min(cost.loaded) == ROW
+    ):
+        sizes = {key: getattr(shape, name) for name, key in choices.keys.items()}
+        more = {"group_m": GROUPED * gpu.grouped_rows, "access": "descriptors"}
+        entries = {"tile_k": step, "num_stages": stages, **more}
+        yield Variation({**sizes, **entries}, expected=1.0)
+
+
+def _of_few_rows(
     choices: TileChoices, tiling: StagedTile, target: Target
 ) -> Iterator[Variation]:
-    """Tiles of few rows by program instances that last, where each has several of them."""
+    """Tiles of few rows with other steps in flight, wider ones, and by program instances that last,
+    where each processor has several of them."""
     gpu, shape = target.gpu, tiling.shape
     if choices.products != "swapped" or choices.cost.plain:
         return
     held = (shape.first + shape.second) * tiling.step * choices.cost.element_bytes
     for programs, stages in LASTING:
         room = programs * stages * held <= gpu.block_bytes
-        if room and choices.cost.turns(shape, gpu) > programs:
+        if room and choices.cost.turns(shape, gpu) > 1:
             entries = {"programs": programs * gpu.processors, "num_stages": stages, "flat": True}
             yield Variation(entries, expected=1.0)
+    alone = {"programs": 0, "flat": False}
+    for stages in IN_FLIGHT:
+        if stages * held <= gpu.block_bytes and choices.cost.depth >= stages * tiling.step:
+            yield Variation({"num_stages": stages, **alone}, expected=1.0)
+    wide, cost = WIDE_OF_FEW_ROWS, choices.cost
+    if shape.second == wide.second and cost.turns(wide, gpu) < cost.turns(shape, gpu):
+        sizes = {key: getattr(wide, name) for name, key in choices.keys.items()}
+        entries = {"tile_k": choices.steps[0], "num_stages": IN_FLIGHT[0], **alone}
+        yield Variation({**sizes, **entries}, expected=1.0)
 
 
 def choices_of(schedules: Schedules) -> TileChoices | None:
@@ -93,9 +128,10 @@ def choices_of(schedules: Schedules) -> TileChoices | None:
     plain = dots[0].element is f32 and precision in ("", "ieee")
     described = schedules.top.get("access") == "descriptors"
     multiplied = multiplied_of(plan, space, dots, gpu, plain, described)
-    if schedules.top.get("row_group", 1) != 1:
-        multiplied = attrs.evolve(multiplied, stored=ROW)
-    return tile_choices(multiplied, gpu, schedules.entries)
+    if schedules.top.get("row_group", 1) == 1:
+        return tile_choices(multiplied, gpu, schedules.entries)
+    choices = tile_choices(attrs.evolve(multiplied, stored=ROW), gpu, schedules.entries)
+    return attrs.evolve(choices, row_group=product_row_group(plan, space))
 
 
 def slowed_by_pieces(op: Operation, target: Target) -> float:

@@ -7,15 +7,11 @@ from collections.abc import Sequence
 import attrs
 
 from irc.analysis.contraction import Contraction, Side, contraction_of
-from irc.analysis.multiplied import row_bytes
-from irc.analysis.tile_cost import ROW
 from irc.dialects import loop
-from irc.dialects.func import FuncOp
 from irc.dialects.kernel.dots import Dot, dot_of
 from irc.ir.attributes import Type
-from irc.ir.core import BlockArgument
 from irc.ir.symbols import Dim, coefficient, dim_product
-from irc.ir.types import bf16, element_bytes, f16, f32
+from irc.ir.types import bf16, f16, f32
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, offset_of
 
 #: What factors of f32 are rounded to where a schedule says so.
@@ -99,18 +95,4 @@ def lies_along(side: Side, depth: Sequence[loop.AxisAttr]) -> bool:
     return coefficient(offset_of(list(read.indices), read.source.type), depth[-1].name) == 1
 
 
-def asked_bytes(side: Side, depth: Sequence[loop.AxisAttr], most: int) -> int:
-    """How many bytes of a factor's rows, `most` or all that they have, a kernel may ask for before
-    what was launched before it ends; 0 where a kernel of the program may make the factor, or the
-    hardware asks for no such rows: they lie along the depth, and begin at multiples of 16 bytes."""
-    read = side.plain
-    if read is None or not lies_along(side, depth) or row_bytes(side) < ROW:
-        return 0
-    source, length = read.source, depth[-1].extent
-    of_program = isinstance(source, BlockArgument) and isinstance(source.owner.parent_op, FuncOp)
-    if not of_program or not isinstance(length, int):
-        return 0
-    return min(most, length * element_bytes(read.value.type) // ROW * ROW)
-
-
-__all__ = ["ContractionSpace", "contraction_space", "asked_bytes", "factor_of", "lies_along"]
+__all__ = ["ContractionSpace", "contraction_space", "factor_of", "lies_along"]
