@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import json
+import math
 import multiprocessing
 import statistics
 import sys
@@ -34,11 +35,14 @@ from contractions import Formed, Launched, Product, formed, launched  # noqa: E4
 
 from bench.common import geometric_mean  # noqa: E402
 from bench.gpu_timing import recorded, replayed  # noqa: E402
+from irc.analysis.loop import estimate  # noqa: E402
 from irc.codegen.triton import runtime  # noqa: E402
 from irc.codegen.triton.emitter import emit_kernel  # noqa: E402
+from irc.dialects import kernel  # noqa: E402
 from irc.ir import attributes as A  # noqa: E402
 from irc.passes.kernel.gpu.form import form_gpu_kernel  # noqa: E402
 from irc.passes.kernel.gpu.schedule import changed, default_schedule  # noqa: E402
+from irc.target import Target  # noqa: E402
 
 CALLS = 10
 COLD_BYTES = 200 << 20
@@ -196,15 +200,23 @@ def _kernels(product: Product, setting: Setting) -> Formed | Launched:
     if "split_k" in setting:
         parts = launched(product.text(), **setting)
         for func, *_ in parts.kernels:
-            func.attributes["early"] = func.attributes["opens"] = A.UNIT
+            _overlap(func, product)
         kernels = [(func, emit_kernel(func), *more) for func, _, *more in parts.kernels]
         return attrs.evolve(parts, kernels=kernels)
-    return _early(_one_kernel(product, setting))
-
-
-def _early(made: Formed) -> Formed:
-    made.func.attributes["early"] = made.func.attributes["opens"] = A.UNIT
+    made = _one_kernel(product, setting)
+    _overlap(made.func, product)
     return attrs.evolve(made, source=emit_kernel(made.func))
+
+
+def _overlap(func: kernel.KernelFuncOp, product: Product) -> None:
+    """Let a kernel begin before the one before it ends, and the next one begin before it ends where
+    `overlap-launches` lets that: not where there are many small program instances."""
+    func.attributes["early"] = A.UNIT
+    gpu, programs = Target.named("sm_90").gpu, estimate(1 if func.grid is None else func.grid)
+    (a, b, y), size = product.shapes(), product.dtype.itemsize
+    moved = sum(math.prod(shape) for shape in (a, b, y)) * size
+    if programs <= gpu.opening_programs or moved >= programs * gpu.opening_bytes:
+        func.attributes["opens"] = A.UNIT
 
 
 def _one_kernel(product: Product, setting: Setting) -> Formed:
