@@ -73,6 +73,16 @@ class GpuFigures(Speeds):
     short_rows: Annotated[int, Figure(
         "points", "of a tile of several short rows; twice as many where nothing is stored along "
         "them", least=1, power=True)] = 1024
+    short_group: Annotated[int, Figure(
+        "elements", "that tiles of several rows of 16-bit elements begin at multiples of, where "
+        "rows begin anywhere (softmax of 32768x197 7.2 us of an H200 with 4, 7.9 with 8, 8.0 with "
+        "1; of 16384x333 6.5, 7.5 and 7.2)", least=1, power=True)] = 4
+    program_bytes: Annotated[int, Figure(
+        "bytes", "the least that a program instance reads and writes of rows of 16-bit elements, "
+        "as one starts in 0.6 ns: 8192 that do nothing take 5.9 us of an H200, 4096 3.4 (softmax "
+        "of 131072x64 6.4 us, 6.9 with half as many; of 32768x192 5.7 and 6.8)")] = 8192
+    started_programs: Annotated[int, Figure(
+        "program instances", "that are left at least where each has more for that", least=1)] = 2048
     sorted_points: Annotated[int, Figure(
         "points", "the least of a tile that is sorted, by one warp", least=1, power=True)] = 128
     row_spread: Annotated[int, Figure(

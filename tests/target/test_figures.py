@@ -136,6 +136,20 @@ TEXTS = {
     "softmax of columns": softmax("f32[9000, 8192]", "j, i", 8192, 9000),
     "softmax of short columns": softmax("bf16[2000, 8192]", "j, i", 8192, 2000),
     "softmax of long rows": softmax("f32[64, 65536]", "i, j", 64, 65536),
+    "many odd rows": (
+        "%x: bf16[32768, 197]", """%r = loop.group (i: 32768) {
+          %m = loop.compute par(i: 32768) red(j: 197) -> reduce(max, bf16) {
+            %a = loop.read %x[i, j] : bf16 loop.yield %a } : bf16[32768]
+          %y = loop.compute par(i: 32768, j: 197) -> map { %b = loop.read %x[i, j] : bf16
+            %c = loop.read %m[i] : bf16 %d = arith.subf %b, %c : bf16 loop.yield %d
+          } : bf16[32768, 197] loop.yield %y } : bf16[32768, 197]""", "%r: bf16[32768, 197]"),
+    "many short rows": (
+        "%x: bf16[131072, 64]", """%r = loop.group (i: 131072) {
+          %m = loop.compute par(i: 131072) red(j: 64) -> reduce(max, bf16) {
+            %a = loop.read %x[i, j] : bf16 loop.yield %a } : bf16[131072]
+          %y = loop.compute par(i: 131072, j: 64) -> map { %b = loop.read %x[i, j] : bf16
+            %c = loop.read %m[i] : bf16 %d = arith.subf %b, %c : bf16 loop.yield %d
+          } : bf16[131072, 64] loop.yield %y } : bf16[131072, 64]""", "%r: bf16[131072, 64]"),
     "sums of powers": softmax("f32[64, 30528]", "i, j", 64, 30528, "%s"),
     "sorted rows": (
         "%x: i64[64, 33]", "%y = loop.compute par(i0: 64) scan(i1: 33) -> scan(sort, i64) { "
@@ -280,7 +294,7 @@ GPU = {
     "line_blocks": ("[512, 256, 128]", "lines"),
     "line_spare": ("1.25", "lines with little to spare"),
     "line_values": ("3", "lines"),
-    "row_bytes": ("32", "symbolic_images"),
+    "row_bytes": ("32", "many short rows"),
     "thread_points": ("16", "one_long_sum"),
     "ahead_rows": ("9", "long rows that are stored"),
     "ahead_stages": ("1", "long rows that are stored"),
@@ -289,6 +303,9 @@ GPU = {
     "held_row": ("8192", "sums"),
     "persistent_points": ("65536", "few_long_rows"),
     "short_rows": ("512", "symbolic_images"),
+    "short_group": ("8", "many odd rows"),
+    "program_bytes": ("4096", "many short rows"),
+    "started_programs": ("8192", "many short rows"),
     "sorted_points": ("32", "sorted rows"),
     "row_spread": ("2", "chains_that_are_read_apart"),
     "shared_spread": ("1", "short rows with weights"),

@@ -59,6 +59,19 @@ def _softmax_rows() -> Case:
     return Case(softmax(9, 100), [random(9, 100)], x_block=integer(4))
 
 
+@case("softmax_of_rows_in_groups", tolerance=1e-2)
+def _softmax_of_rows_in_groups() -> Case:
+    """Tiles of several rows that begin anywhere, the last tile with fewer; they begin at groups."""
+    return Case(softmax(24, 99, T.bf16), [random(24, 99).bfloat16()], x_block=integer(16),
+                r_block=integer(128), persistent=A.TRUE, row_group=integer(4))  # fmt: skip
+
+
+@case("softmax_of_rows_in_whole_groups", tolerance=1e-2)
+def _softmax_of_rows_in_whole_groups() -> Case:
+    return Case(softmax(24, 197, T.bf16), [random(24, 197).bfloat16()], x_block=integer(8),
+                r_block=integer(256), persistent=A.TRUE, row_group=integer(8))  # fmt: skip
+
+
 @case("softmax_looped")
 def _softmax_looped() -> Case:
     return Case(softmax(3, 100), [random(3, 100)], r_block=integer(32))

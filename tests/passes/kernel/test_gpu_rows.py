@@ -12,6 +12,7 @@ from irc.passes.kernel.gpu.odd_rows import Cover, row_group
 from irc.passes.kernel.gpu.plan import GpuPlan, plan_for_gpu
 from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.rows_ahead import stages_ahead
+from irc.passes.kernel.gpu.schedule import default_schedule
 from irc.passes.kernel.gpu.summed_powers import summed_powers, walk_together
 from irc.passes.kernel.plan.plan import flatten
 from irc.target.gpu import GpuFeatures
@@ -255,3 +256,26 @@ def test_which_sums_are_walked_along_with_their_maxima(stored: str, phases: list
     plan = planned(SOFTMAX.replace("STORED", stored).replace("TYPE", type_))
     walk_together(plan)
     assert [m.phase for m in plan.members] == phases
+
+
+@pytest.mark.parametrize(
+    ("rows", "points", "element", "x", "warps", "group"),
+    [(131072, 64, "bf16", 32, 4, 1), (32768, 192, "bf16", 16, 8, 1), (8192, 1024, "bf16", 2, 2, 1),
+     (4096, 64, "bf16", 16, 1, 1), (131072, 64, "f32", 16, 2, 1), (32768, 197, "bf16", 4, 1, 4),
+     (32768, 197, "f32", 4, 1, 1), (8192, 1001, "bf16", 1, 1, 8)],
+)  # fmt: skip
+def test_how_many_short_rows_a_program_has(
+    rows: int, points: int, element: str, x: int, warps: int, group: int
+) -> None:
+    """A program moves as long as the next one takes to start; no warps share odd rows."""
+    type_ = f"{element}[{rows}, {points}]"
+    text = f"""%r = loop.group (i: {rows}) {{
+      %m = loop.compute par(i: {rows}) red(j: {points}) -> reduce(max, {element}) {{
+        %a = loop.read %x[i, j] : {element} loop.yield %a }} : {element}[{rows}]
+      %y = loop.compute par(i: {rows}, j: {points}) -> map {{ %b = loop.read %x[i, j] : {element}
+        %c = loop.read %m[i] : {element} %d = arith.subf %b, %c : {element} loop.yield %d
+      }} : {type_} loop.yield %y }} : {type_}"""
+    plan = planned(text, f"%r: {type_}", f"%x: {type_}")
+    entries: Any = default_schedule(plan.op, plan).entries.as_dict()
+    chosen = tuple(entries[key].value for key in ("x_block", "num_warps", "row_group"))
+    assert chosen == (x, warps, group)

@@ -403,10 +403,18 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     long = longest > gpu.held_row and len(read) <= 2 and points < gpu.thread_points and not pairs
     most = gpu.thread_points * (1 + (long and any(m.phase for m in plan.members)))
     warps = max(1, warps, x * longest // (gpu.warp * most))
+    aligned, widest = _begins_at_groups(plan), max((size for size, _ in along), default=4)
+    if x > 1 and not aligned:
+        # Lanes of one element each: several warps would share each row.
+        warps = min(warps, max(1, x * longest // (gpu.warp * gpu.thread_points)))
     if isinstance(rows, int):
         x, warps = _spread(plan, rows, x, warps, gpu)
+        if aligned and widest == 2 and _stores_along(plan):
+            x, warps = _fewer_programs(plan, rows, x, warps, gpu)
     entries["x_block"] = A.IntegerAttr(x)
-    group = _row_group(plan, longest, gpu) if x == 1 else 1
+    group = _row_group(plan, longest, gpu)
+    if x > 1:
+        group = min(group, gpu.short_group) if widest == 2 else 1
     entries["row_group"] = A.IntegerAttr(group)
     least = gpu.ahead_rows * gpu.processors
     if longest > gpu.held_row and isinstance(rows, int) and 0 < least <= rows:
@@ -455,6 +463,24 @@ def _spread(plan: GpuPlan, rows: int, x: int, warps: int, gpu: GpuFeatures) -> t
     while x == 1 and warps < min(gpu.row_warps, least) and rows * warps <= most:
         warps *= 2
     return x, warps
+
+
+def _fewer_programs(
+    plan: GpuPlan, rows: int, x: int, warps: int, gpu: GpuFeatures
+) -> tuple[int, int]:
+    """Rows of a tile and warps for many short rows: what a program instance moves takes at least
+    as long as the next one's start."""
+    read = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
+    each = sum(element_bytes(source.type.element) for source in read)  # type: ignore[attr-defined]
+    each += sum(size for m, o, size, stored in accesses(plan) if stored and _moves_along(m, o))
+    row = each * max(int(m.points) for m in plan.members if m.own)  # type: ignore[arg-type]
+    more = 1
+    while x * more * row < gpu.program_bytes and rows >= 2 * x * more * gpu.started_programs:
+        more *= 2
+    if more == 1:
+        return x, warps
+    # Warps of as many rows as lanes have: none is shared, so that nothing goes between warps.
+    return x * more, min(gpu.row_warps, x * more, 2 * more * warps)
 
 
 def _is_cut(plan: GpuPlan, tile: int, group: int) -> bool:
