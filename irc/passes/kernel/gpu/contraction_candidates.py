@@ -76,7 +76,7 @@ def expected_tiles(schedules: Schedules) -> Iterator[Variation]:
 def _described(choices: TileChoices, target: Target) -> Iterator[Variation]:
     """Tiles of sums that are added to others, by descriptors."""
     gpu, cost, shape = target.gpu, choices.cost, DESCRIBED_SUMS
-    step, stages = choices.steps[0], gpu.least_stages
+    step, stages = choices.steps[0], gpu.least_stages + 1
     held = (shape.first + shape.second) * step * cost.element_bytes * stages
     if cost.apart and choices.products == "dot" and cost.turns(shape, gpu) > 1 and (
         held <= gpu.block_bytes and min(cost.loaded) == ROW
