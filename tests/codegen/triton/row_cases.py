@@ -66,6 +66,13 @@ def _softmax_of_rows_in_groups() -> Case:
                 r_block=integer(128), persistent=A.TRUE, row_group=integer(4))  # fmt: skip
 
 
+@case("softmax_of_rows_in_shared_groups", tolerance=1e-2)
+def _softmax_of_rows_in_shared_groups() -> Case:
+    """Tiles share groups, too, so that whoever stores more than its own spoils the tile before."""
+    return Case(softmax(8, 99, T.bf16), [random(8, 99).bfloat16()], x_block=integer(2),
+                r_block=integer(128), persistent=A.TRUE, row_group=integer(4))  # fmt: skip
+
+
 @case("softmax_of_rows_in_whole_groups", tolerance=1e-2)
 def _softmax_of_rows_in_whole_groups() -> Case:
     return Case(softmax(24, 197, T.bf16), [random(24, 197).bfloat16()], x_block=integer(8),
