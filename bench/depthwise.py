@@ -1,16 +1,19 @@
 """Depthwise convolutions of f32 as reductions with sums of several places in registers (the keys
 `jam_axis` and `jam_points` of a schedule), against oneDNN's on packed weights, one thread.
 
-    OMP_NUM_THREADS=1 python -m bench.depthwise [--rounds 30] [--points 8 14]
+    OMP_NUM_THREADS=1 python -m bench.depthwise [--rounds 30] [--points 8 14] [--images 1 4 16]
 
-For each convolution of ConvNext-tiny and some of MobileNet-V2 (4 images, channels innermost, no
-bias): least milliseconds of the thread's time, billions of operations a second (those outside of an
-image counted, too), and the median of oneDNN's time over ours, calls in turn in one process.
+For each convolution of ConvNext-tiny and some of MobileNet-V2 (channels innermost, no bias, images
+in memory of their own with nothing readable around it): least milliseconds of the thread's time,
+billions of operations a second (those outside of an image counted, too), and the median of
+oneDNN's time over ours, calls in turn in one process.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import mmap
 import statistics
 import time
 from collections.abc import Callable
@@ -33,36 +36,48 @@ LAYERS = [
 IMAGES = 4
 
 
+#: The schedule of the reduction.
+SCHEDULE: dict[str, str] = {
+    "collapse": "[]", "vector_axis": '"c"', "lanes": "16", "copies": "1", "tail": '"mask"',
+    "spans": "5", "order": '["c", "q", "r", "s"]', "written_out": '["s"]', "jam_axis": '"q"',
+    "jam_points": "8", "chunks": "[]", "partial": "[]",
+}  # fmt: skip
+
+
 def typed(*sizes: int) -> str:
     """The type of a dense array, as text."""
     strides = torch.empty(sizes, device="meta").stride()
     return f"tensor<{list(sizes)} x f32, strides {list(strides)}>"
 
 
-def program(channels: int, window: int, stride: int, size: int, points: int) -> str:
-    """The convolution: a row of the result is a point of the parallel space."""
-    around = window // 2
-    out = (size + 2 * around - window) // stride + 1
-    x, w = typed(IMAGES, size, size, channels), typed(window, window, channels)
-    y = typed(IMAGES, out, out, channels)
-    row, column = (f"{axis}*{stride} + {tap} - {around}" for axis, tap in ("pr", "qs"))
+def window_program(
+    channels: int, size: tuple[int, int], taps: tuple[int, int], step: int = 1, apart: int = 1,
+    around: int = 1, images: int = IMAGES, **entries: str,
+) -> str:  # fmt: skip
+    """Sums of windows of images channel by channel, with channels innermost: a row of the result is
+    a point of the parallel space. step, apart, around: a convolution's stride, dilation and
+    padding; entries: what is otherwise in the schedule."""
+    p, q = ((n + 2 * around - apart * (t - 1) - 1) // step + 1
+            for n, t in zip(size, taps, strict=True))  # fmt: skip
+    chosen = ", ".join(f"{name} = {value}" for name, value in {**SCHEDULE, **entries}.items())
+    outer = '"n", "p"' if images > 1 else '"p"'
+    x, w, y = typed(images, *size, channels), typed(*taps, channels), typed(images, p, q, channels)
+    row, column = (f"{axis}*{step} + {tap}*{apart} - {around}" for axis, tap in ("pr", "qs"))
     return f"""
 func.func @main(%x: {x}, %w: {w}) -> {y} attributes {{level = "loop"}} {{
-  %y = loop.group (n: {IMAGES}, p: {out}) schedule #loop.schedule<cpu, collapse = [],
-      outer = ["n", "p"], vector_axis = "", scratch = 65536> {{
-  %s = loop.compute par(n: {IMAGES}, p: {out}, q: {out}, c: {channels})
-      red(r: {window}, s: {window}) -> reduce(sum, f32) schedule #loop.schedule<cpu,
-      collapse = [], vector_axis = "c", lanes = 16, copies = 1, tail = "mask", spans = 5,
-      order = ["c", "q", "r", "s"], written_out = ["s"], jam_axis = "q", jam_points = {points},
-      chunks = [], partial = []> {{
+  %y = loop.group (n: {images}, p: {p}) schedule #loop.schedule<cpu, collapse = [],
+      outer = [{outer}], vector_axis = "", scratch = 65536> {{
+  %s = loop.compute par(n: {images}, p: {p}, q: {q}, c: {channels})
+      red(r: {taps[0]}, s: {taps[1]}) -> reduce(sum, f32) schedule #loop.schedule<cpu, {chosen}> {{
     %row = loop.index {{expression = #sym<{row}>}} : index
     %column = loop.index {{expression = #sym<{column}>}} : index
     %low = arith.constant 0 : index
-    %high = arith.constant {size} : index
+    %high = arith.constant {size[0]} : index
+    %wide = arith.constant {size[1]} : index
     %c0 = arith.cmpi sge, %row, %low : index
     %c1 = arith.cmpi slt, %row, %high : index
     %c2 = arith.cmpi sge, %column, %low : index
-    %c3 = arith.cmpi slt, %column, %high : index
+    %c3 = arith.cmpi slt, %column, %wide : index
     %c4 = arith.andi %c0, %c1 : i1
     %c5 = arith.andi %c2, %c3 : i1
     %inside = arith.andi %c4, %c5 : i1
@@ -79,20 +94,44 @@ func.func @main(%x: {x}, %w: {w}) -> {y} attributes {{level = "loop"}} {{
 """
 
 
-def built(layer: tuple[int, int, int, int], points: int) -> Any:
+def alone(values: torch.Tensor) -> torch.Tensor:
+    """A dense copy that begins on a page, with pages before and behind it that nobody may read, so
+    that what a kernel asks of memory outside of an array takes its time here, too."""
+    library = ctypes.CDLL(None)
+    library.mmap.restype = ctypes.c_void_p
+    library.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    bytes_ = values.numel() * values.element_size()
+    inside = -(-bytes_ // mmap.PAGESIZE) * mmap.PAGESIZE
+    around = 1 << 20
+    no_access, anonymous = 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    length = ctypes.c_size_t(inside + 2 * around)
+    begin = library.mmap(None, length, no_access, anonymous, -1, ctypes.c_long(0)) + around
+    library.mprotect(begin, inside, mmap.PROT_READ | mmap.PROT_WRITE)
+    memory = (ctypes.c_char * bytes_).from_address(begin)
+    return torch.frombuffer(memory, dtype=values.dtype).view(values.shape).copy_(values)
+
+
+def built(layer: tuple[int, int, int, int], images: int, points: int) -> Any:
     """The program, ready to run."""
-    module = irc.parse(program(*layer, points))
+    channels, window, stride, size = layer
+    module = irc.parse(window_program(
+        channels, (size, size), (window, window), stride, 1, window // 2, images,
+        jam_points=str(points),
+    ))  # fmt: skip
     for stage in ("loop-to-kernel", "kernel-to-host"):
         PassManager.parse(stages("llvm")[stage]).run(module)
     return irc.runtime.build(module)
 
 
-def measure(layer: tuple[int, int, int, int], choices: list[int], rounds: int) -> list[str]:
+def measure(
+    layer: tuple[int, int, int, int], images: int, choices: list[int], rounds: int
+) -> list[str]:
     """A line of the table."""
     channels, window, stride, size = layer
     around = window // 2
     torch.manual_seed(0)
-    x, w = torch.randn(IMAGES, size, size, channels), torch.randn(window, window, channels)
+    x = alone(torch.randn(images, size, size, channels))
+    w = torch.randn(window, window, channels)
     image, weight = x.permute(0, 3, 1, 2), w.permute(2, 0, 1)[:, None].contiguous()
     numbers = ([around] * 2, [stride] * 2, [1, 1], channels)
     library = torch.ops.mkldnn
@@ -104,7 +143,7 @@ def measure(layer: tuple[int, int, int, int], choices: list[int], rounds: int) -
         lambda: library._convolution_pointwise(image, packed, None, *numbers, "none", [], "")
     ]
     for points in choices:
-        executable = built(layer, points)
+        executable = built(layer, images, points)
         (result,) = executable(x, w)
         torch.testing.assert_close(result.double(), exact, rtol=0, atol=1e-4)
         calls.append(lambda run=executable: run(x, w))  # type: ignore[misc]
@@ -116,7 +155,7 @@ def measure(layer: tuple[int, int, int, int], choices: list[int], rounds: int) -
             spent.append(time.thread_time() - start)
     work = 2e-9 * exact.numel() * window**2
     step = f"/{stride}" if stride > 1 else ""
-    line = [f"{channels}, {window}x{window}{step}, {size}"]
+    line = [f"{channels}, {window}x{window}{step}, {size}", str(images)]
     for spent in times:
         ratio = statistics.median(a / b for a, b in zip(times[0], spent, strict=True))
         line += [f"{min(spent) * 1e3:.3f}", f"{work / min(spent):.0f}"]
@@ -129,13 +168,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--points", type=int, nargs="+", default=[8, 14])
+    parser.add_argument("--images", type=int, nargs="+", default=[1, IMAGES, 16])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print_load()
-    head = ["layer", "oneDNN ms", "GFLOP/s"]
+    head = ["layer", "images", "oneDNN ms", "GFLOP/s"]
     for points in arguments.points:
         head += [f"{points} places ms", "GFLOP/s", "oneDNN/ours"]
-    print(table(head, [measure(each, arguments.points, arguments.rounds) for each in LAYERS]))
+    rows = [
+        measure(layer, images, arguments.points, arguments.rounds)
+        for layer in LAYERS for images in arguments.images
+    ]  # fmt: skip
+    print(table(head, rows))
 
 
 if __name__ == "__main__":

@@ -304,7 +304,10 @@ class BodyEmitter:
                 else emitter.add(arith.AndIOp, (under, lanes.mask), under.type)
             )
         if prepared.stride == 1:
-            return emitter.load(pointer, self.offset(access, copy, scope), type_, under, instead)
+            place = self.offset(access, copy, scope)
+            if mask is not None and not isinstance(mask, list):
+                place = emitter.place_where(mask, place)
+            return emitter.load(pointer, place, type_, under, instead)
         return emitter.gather(pointer, self.offsets(access, copy, scope), type_, under, instead)
 
     def store(self, result: Value, content: Content, scope: VectorScope) -> None:

@@ -439,6 +439,15 @@ class Emitter:
         operands = [pointer, self.value(offset)]
         return self._masked(kernel.LoadOp, operands, type_, mask, other)
 
+    def place_where(self, condition: Value, place: Scalar) -> Scalar:
+        """The place where the condition holds, else the array's first element.
+
+        A masked load of no lane reads nothing, but where its address is of no mapped page, as that
+        of a row above an image may be, a processor takes some hundred cycles to find that out.
+        """
+        operands = (condition, self.value(place), self.value(0))
+        return self.add(arith.SelectOp, operands, index)
+
     def gather(
         self, pointer: Value, offsets: Value, type_: Type, mask: Value | None, other: Value | None
     ) -> Value:
