@@ -28,6 +28,15 @@ def permuted(builder: Builder, value: Value, order: Sequence[int]) -> Value:
     return builder.value(graph.Permute, value, permutation=list(order))
 
 
+def in_rows(builder: Builder, value: Value, order: Sequence[int]) -> Value:
+    """A permutation of a value that lies row by row; where the value lies as that does, nothing is
+    moved."""
+    turned = permuted(builder, value, order)
+    strides = A.DimsAttr(contiguous_strides(tensor_type(turned).shape))
+    copied: Value = builder.value(graph.Copy, turned, eager_strides=A.ArrayAttr([strides]))
+    return copied
+
+
 def cut(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
     """The first elements of each dimension, so many as `shape` has."""
     for dim, size in enumerate(shape):
@@ -74,4 +83,4 @@ def matrix_product(
     return builder.insert(call).results[0]
 
 
-__all__ = ["cut", "matrix_product", "permuted", "reshaped", "with_zeros"]
+__all__ = ["cut", "in_rows", "matrix_product", "permuted", "reshaped", "with_zeros"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -11,16 +10,15 @@ from irc.analysis.channels_last import CONVOLUTION, Verdict, decide, has_last
 from irc.analysis.window_ways import window_objection
 from irc.dialects import func, graph
 from irc.dialects.graph.inferred import tensor_type
-from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
-from irc.ir.types import TensorType, Type, contiguous_strides
+from irc.ir.types import TensorType, Type
 from irc.options.options import DEFAULT
 from irc.options.table import own_backends
-from irc.passes.common.tensors import permuted, reshaped, with_zeros
+from irc.passes.common.tensors import in_rows, permuted, reshaped, with_zeros
 from irc.passes.graph.contractions.convolutions import ConvolutionParts, parts_of
 from irc.passes.graph.contractions.products import accumulator_of, cast, result_type, spread
 from irc.target import Target, target_of
@@ -61,7 +59,7 @@ def window_sums(builder: Builder, c: ConvolutionParts, result: TensorType, wide:
     taps of a window, computed with channels innermost."""
     type_, weight_type = tensor_type(c.image), tensor_type(c.weight)
     spatial, taps = type_.rank - 2, weight_type.shape[2:]
-    image = innermost(builder, c.image, [0, *range(2, type_.rank), 1])
+    image = in_rows(builder, c.image, [0, *range(2, type_.rank), 1])
     around = [0, *c.padding, 0]
     image = with_zeros(builder, image, around, around)
     for k in range(spatial):
@@ -73,7 +71,7 @@ def window_sums(builder: Builder, c: ConvolutionParts, result: TensorType, wide:
     shape, channel = tensor_type(image).shape, 1 + spatial
     window = list(range(channel + 1, len(shape)))
     weight = reshaped(builder, c.weight, (type_.shape[1], *taps))
-    weight = innermost(builder, weight, [*range(1, 1 + len(taps)), 0])
+    weight = in_rows(builder, weight, [*range(1, 1 + len(taps)), 0])
     wide_shape = [*shape[:channel], *taps, shape[channel]]
     weight = spread(builder, cast(builder, weight, wide), wide_shape)
     order = [*range(channel), len(shape) - 1, *range(channel, len(shape) - 1)]
@@ -87,15 +85,6 @@ def window_sums(builder: Builder, c: ConvolutionParts, result: TensorType, wide:
         )
     order = [0, channel, *range(1, channel)]
     return permuted(builder, cast(builder, sums, result.element), order)
-
-
-def innermost(builder: Builder, value: Value, order: Sequence[int]) -> Value:
-    """A permutation of a value that lies row by row; where the value lies as that does, nothing is
-    moved."""
-    turned = permuted(builder, value, order)
-    strides = A.DimsAttr(contiguous_strides(tensor_type(turned).shape))
-    copied: Value = builder.value(graph.Copy, turned, eager_strides=A.ArrayAttr([strides]))
-    return copied
 
 
 def _windowed(type_: TensorType, dim: int, count: Any, taps: Any) -> TensorType:

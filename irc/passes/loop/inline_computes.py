@@ -8,7 +8,8 @@ import attrs
 
 from irc.analysis.contraction import follows_tiles, tiled, times_evaluated
 from irc.analysis.cost import class_of, moved, told, work
-from irc.analysis.loop import array_bytes, is_map, is_unit, points
+from irc.analysis.loop import array_bytes, estimate, is_map, is_unit, points
+from irc.analysis.tile_cost import ROW
 from irc.dialects import arith, graph, loop, sym
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
@@ -211,14 +212,20 @@ class _Chooser:
         return None
 
     def is_turned(self, op: loop.ComputeOp, readers: list[loop.ReadOp]) -> bool:
-        """Whether a map on a CPU only lays elements out along its innermost axis that lie apart,
-        for readers that read each of them many times: vectors then load what they would gather."""
-        if self.target.is_gpu or not op.axis_list:
+        """Whether a map only lays elements out along its innermost axis that lie apart, for readers
+        that read each of them many times: vectors then load what they would gather. On a GPU these
+        are products' tiles, which get what lies side by side in pieces that memory moves at once,
+        and what is laid out lies in smaller ones (a 3x3 window's taps)."""
+        if not op.axis_list:
             return False
         own = points(a.extent for a in op.axis_list)
-        across = any(reads_across(r, op) for r in op.block.ops if isinstance(r, loop.ReadOp))
+        reads = [r for r in op.block.ops if isinstance(r, loop.ReadOp)]
+        across = any(reads_across(r, op) for r in reads)
         if not across or adjacent_axis(op) != len(op.axis_list) - 1:
             return False
+        if self.target.is_gpu:
+            products = all(tiled(r.parent_op, self.target) is not None for r in readers)
+            return products and all(run_bytes(r) < ROW for r in reads)
         return all(
             tiled(read.parent_op, self.target) is None
             and evaluated_points(read, self.target) >= self.target.features.turned_reads * own
@@ -420,6 +427,14 @@ def reads_across(read: loop.ReadOp, op: loop.ComputeOp, as_stored: bool = False)
                 return False
             apart = True
     return apart
+
+
+def run_bytes(read: loop.ReadOp) -> int:
+    """The bytes that lie side by side along one dimension of the array that is read."""
+    type_ = read.source.type
+    assert isinstance(type_, TensorType)
+    size, pairs = element_bytes(type_.element), zip(type_.shape, type_.strides or (), strict=False)
+    return max((size * estimate(n) for n, step in pairs if step == 1), default=size)
 
 
 def adjacent_axis(op: loop.ComputeOp) -> int:

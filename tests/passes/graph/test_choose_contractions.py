@@ -445,8 +445,7 @@ class Asked:
 
 
 def test_convolutions_of_a_gpu_are_measured_as_the_program_has_them():
-    """Images that the program makes have channels innermost; what a kernel would read in pieces
-    isn't tried."""
+    """Images that the program makes have channels innermost; windows are tried, too."""
 
     def function(x, w, v, u, mean, variance):
         x = functional.conv2d(torch.relu(x), w)
@@ -460,7 +459,7 @@ def test_convolutions_of_a_gpu_are_measured_as_the_program_has_them():
     for name in ("functional", "aten-to-graph"):
         PassManager.parse(stages("sm_90", options)[name], verify="each").run(module, context)
     (first, one), (_, three), (last, other) = asked.asked
-    assert [c.backend for c in three] == ["aten"]
+    assert len(three) > 2 and three[1].backend == "irc"
     assert len(one) > 2 and len(other) > 2 and one[1].backend == other[1].backend == "irc"
     inner = "irc.strides = #sym.dims<[401408, 1, 7168, 128]>"
     assert inner in last.text and "graph.maximum" in last.text

@@ -64,12 +64,13 @@ def formed(program: Callable[..., Any], args: list[torch.Tensor], target: Target
 def test_a_kernel_multiplies_and_computes_what_follows(
     program: Callable[..., Any], dots: int
 ) -> None:
-    """One kernel for all of it, but where rows have to be known as a whole."""
+    """One kernel for all of it, but where rows have to be known as a whole, and for a weight whose
+    taps lie side by side."""
     torch.manual_seed(0)
     args = [torch.randn(s).to(torch.bfloat16) for s in ((33, 40), (70, 40), (70,), (33, 70))]
     module, kernels = formed(program, args, Target(GpuFeatures.sm_90()))
     counts = [sum(isinstance(op, kernel.DotOp) for op in each.walk()) for each in kernels]
-    assert counts == ([dots, 0] if program is scores else [dots])
+    assert counts == {scores: [dots, 0], image: [0, dots]}.get(program, [dots])
     exact = program(*(a.double() for a in args))
     off = 8e-3 * exact.abs().max().item()
     torch.testing.assert_close(run(module, *args)[0].double(), exact, rtol=8e-3, atol=off)
@@ -89,3 +90,27 @@ def test_f32_is_multiplied_as_torch_is_set(program: Callable[..., Any], allowed:
     _, kernels = formed(program, args, target)
     dots = [op for each in kernels for op in each.walk() if isinstance(op, kernel.DotOp)]
     assert [dot.precision for dot in dots] == ["tf32" if allowed else "ieee"]
+
+
+@pytest.mark.parametrize("channels", [64, 24])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_windows_are_summed_up_tap_by_tap(channels: int, last: bool, stride: int) -> None:
+    """Weights whose taps lie side by side are laid out by a kernel of their own; whole steps of
+    channels have one place of a window."""
+    torch.manual_seed(0)
+    pixels = torch.randn(2, channels, 7, 6).to(torch.bfloat16)
+    weight = torch.randn(32, channels, 3, 3).to(torch.bfloat16)
+    args = [pixels.to(memory_format=torch.channels_last), weight]
+    if last:
+        args[1] = weight.to(memory_format=torch.channels_last)
+
+    def program(x: Any, w: Any) -> Any:
+        return torch.relu(F.conv2d(x, w, stride=stride, padding=1))
+
+    module, kernels = formed(program, args, Target(GpuFeatures.sm_90()))
+    counts = [sum(isinstance(op, kernel.DotOp) for op in each.walk()) for each in kernels]
+    assert counts == ([1] if last else [0, 1])
+    exact = program(*(a.double() for a in args))
+    off = 8e-3 * exact.abs().max().item()
+    torch.testing.assert_close(run(module, *args)[0].double(), exact, rtol=8e-3, atol=off)

@@ -40,7 +40,7 @@ from irc.passes.graph.contractions.measured import (
 from irc.passes.graph.contractions.precision import with_precision
 from irc.passes.graph.contractions.products import Form, product_form
 from irc.passes.graph.contractions.surroundings import is_product
-from irc.target import target_of
+from irc.target import Target, target_of
 from irc.tuning import Candidate, NoValidChoicesError
 
 #: Who computes what irc doesn't.
@@ -134,7 +134,7 @@ class Policy:
         compile; not a convolution whose weight a library packs."""
         if "backend" in call.attributes or not self.allowed(call).issuperset({LIBRARY, "irc"}):
             return False
-        if not measures(self.context) or isinstance(form_of(call), str):
+        if not measures(self.context) or isinstance(form_of(call, target_of(self.context)), str):
             return False
         return call.callee in MATRIX_PRODUCTS or not is_frozen(call, self.context)
 
@@ -146,14 +146,16 @@ def measures(context: PassContext) -> bool:
     return options is not None and (options.max_autotune or options.max_autotune_gemm)
 
 
-def form_of(call: graph.CallAten) -> Form | str:
-    """What makes the result of a product, a convolution, or one of its gradients, or why nothing
-    does."""
+def form_of(call: graph.CallAten, target: Target) -> Form | str:
+    """What makes the result of a product, a convolution, or one of its gradients on a target, or
+    why nothing does."""
     if call.callee in MATRIX_PRODUCTS:
         return product_form(call)
     if call.callee == BACKWARD:
-        return gradient_form(call)
-    return transposed_form(call) if is_transposed(call) else convolution_form(call)
+        return gradient_form(call, target.is_gpu)
+    if is_transposed(call):
+        return transposed_form(call, target.is_gpu)
+    return convolution_form(call, target.is_gpu)
 
 
 def is_transposed(call: graph.CallAten) -> bool:
@@ -166,7 +168,7 @@ def is_transposed(call: graph.CallAten) -> bool:
 def choose(call: Any, rw: Any) -> Any:
     if not is_product(call):
         return rw.no_match("it is no product")
-    form = form_of(call)
+    form = form_of(call, target_of(rw.state.context))
     backend, schedule = rw.state.choose(call, form)
     if backend != "irc":
         if call in rw.state.measured:  # and isn't asked again

@@ -4,7 +4,9 @@
         -> permute(dot_general(windows [n, c, p, q, r, s], w) + b)
 
 The windows are views: on the loop level they are reads whose indices are affine, and the zeros
-around an image a condition on them. Nothing is copied.
+around an image a condition on them. On a CPU nothing is copied. On a GPU sums run along the
+channels of one tap after the other (`taps_first`), which lie side by side in images that have them
+innermost, and a weight that lies otherwise is laid out so (`in_rows`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.symbols import Dim
 from irc.ir.types import TensorType, Type
-from irc.passes.common.tensors import permuted, reshaped, with_zeros
+from irc.passes.common.tensors import in_rows, permuted, reshaped, with_zeros
 from irc.passes.graph.contractions.products import (
     Form,
     accumulator_of,
@@ -48,7 +50,7 @@ class ConvolutionParts:
     groups: int
 
 
-def convolution_form(call: graph.CallAten) -> Form | str:
+def convolution_form(call: graph.CallAten, taps_first: bool = False) -> Form | str:
     """What makes the result of a convolution, or why nothing does."""
     parts = parts_of(call)
     if isinstance(parts, str):
@@ -57,7 +59,9 @@ def convolution_form(call: graph.CallAten) -> Form | str:
     wide = accumulator_of(result.element)
     if wide is None:
         return f"there are no products of {result.element}"
-    return lambda builder, schedule: convolution_product(builder, parts, result, wide, schedule)
+    return lambda builder, schedule: convolution_product(
+        builder, parts, result, wide, schedule, taps_first
+    )
 
 
 def parts_of(call: graph.CallAten) -> ConvolutionParts | str:
@@ -118,8 +122,10 @@ def convolution_product(
     result: TensorType,
     wide: Type,
     schedule: A.Attribute | None,
+    taps_first: bool = False,
 ) -> Value:
-    """The result of a convolution: channels are the innermost of its sums."""
+    """The result of a convolution: channels are the innermost of its sums. taps_first: what is
+    summed up are the channels of one tap after the other."""
     type_, weight_type = tensor_type(c.image), tensor_type(c.weight)
     spatial = type_.rank - 2
     image = padded_image(builder, c.image, c.padding)
@@ -137,10 +143,15 @@ def convolution_product(
         builder, weight, (*channels, weight_type.shape[1], *(kernel[k] for k in spots))
     )
     inner = range(tensor_type(image).rank - len(spots), tensor_type(image).rank)
+    depth = [1 + split, *inner]
+    if taps_first and spots:
+        last = tensor_type(weight).rank
+        weight = in_rows(builder, weight, [*range(1 + split), *range(2 + split, last), 1 + split])
+        depth = [*inner, 1 + split]
     sums = dot_general(
         builder, image, weight, wide,
         batch=([1], [0]) if split else ([], []),
-        depth=([1 + split, *inner], list(range(1 + split, tensor_type(weight).rank))),
+        depth=(depth, list(range(1 + split, tensor_type(weight).rank))),
         schedule=schedule,
     )  # fmt: skip
     # What comes is [groups, images, places..., channels].

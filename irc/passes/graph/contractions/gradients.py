@@ -108,7 +108,7 @@ class _Gradient:
     transposed: bool
 
 
-def gradient_form(call: graph.CallAten) -> Form | str:
+def gradient_form(call: graph.CallAten, taps_first: bool = False) -> Form | str:
     """What makes the only gradient that a call gives, or why nothing does."""
     arguments, output = aten.arguments_of(call), gradient_of(call)
     numbers = numbers_of(call, arguments)
@@ -130,12 +130,12 @@ def gradient_form(call: graph.CallAten) -> Form | str:
     if g.transposed:
         parts = ConvolutionParts(g.gradient, g.weight, None, *numbers, g.groups)
         return lambda builder, schedule: convolution_product(
-            builder, parts, result, wide, schedule
+            builder, parts, result, wide, schedule, taps_first
         )
-    return turned_form(g.gradient, g.weight, None, numbers, g.groups, result)
+    return turned_form(g.gradient, g.weight, None, numbers, g.groups, result, taps_first)
 
 
-def transposed_form(call: graph.CallAten) -> Form | str:
+def transposed_form(call: graph.CallAten, taps_first: bool = False) -> Form | str:
     """What makes the result of a transposed convolution, or why nothing does."""
     arguments = aten.arguments_of(call)
     numbers = numbers_of(call, arguments)
@@ -144,11 +144,13 @@ def transposed_form(call: graph.CallAten) -> Form | str:
     if any(arguments["output_padding"]):
         return "it is transposed, and its result has more places"
     image, weight, bias = (arguments[name] for name in ("input", "weight", "bias"))
-    return turned_form(image, weight, bias, numbers, arguments["groups"], result_type(call))
+    result = result_type(call)
+    return turned_form(image, weight, bias, numbers, arguments["groups"], result, taps_first)
 
 
 def turned_form(
-    image: Value, weight: Value, bias: Value | None, numbers: Any, groups: int, result: TensorType
+    image: Value, weight: Value, bias: Value | None, numbers: Any, groups: int, result: TensorType,
+    taps_first: bool = False,
 ) -> Form | str:
     """A convolution of an image whose channels are a weight's first dimension, with that weight
     turned round: the result has the places that a convolution makes the image's of."""
@@ -174,7 +176,7 @@ def turned_form(
         if dims:
             turned = builder.value(graph.Reverse, turned, dims=dims)
         parts = ConvolutionParts(image, turned, bias, stride, tuple(around), dilation, groups)
-        return convolution_product(builder, parts, result, wide, schedule)
+        return convolution_product(builder, parts, result, wide, schedule, taps_first)
 
     return form
 

@@ -296,8 +296,7 @@ class _DotKernel:
             name, self.depths = f"k{self.depths}", self.depths + 1
             with b.loop(depth, step, start) as (position, carried, following, final):
                 along = TileDim(DEPTH, step)
-                k = self._place(name, along, position, depth)
-                own = decomposed(b, k, contraction.depth)
+                own = self._terms(name, along, position, contraction.depth)
                 left, right = self._sides(contraction)
                 for part, total in zip(parts, carried, strict=True):
                     there = Point({**part.point.axes, **own})
@@ -308,6 +307,21 @@ class _DotKernel:
                     following.append(self._dot(dot, factors, total))
             for part, total in zip(parts, final, strict=True):
                 self.frame.record(member, 0, part.point, [total])
+
+    def _terms(
+        self, name: str, along: TileDim, position: Tile, axes: Sequence[loop.AxisAttr]
+    ) -> dict[str, Dim]:
+        """The axes of the depth in a step from a position on. Where the innermost one has whole
+        steps, as the channels of a window have, all of a step's terms are at one place of the
+        others, which is computed once for them."""
+        b, depth, inner = self.b, _points(axes), axes[-1].extent
+        if len(axes) == 1 or depth == 0 or not known_divisible(inner, along.block):
+            return decomposed(b, self._place(name, along, position, depth), axes)
+        step = b.bind(f"{name}_step", position, depth)
+        start = b.index(b.simplified(step % inner))
+        places = decomposed(b, step, axes)
+        places[axes[-1].name] = self._place(name, along, start, inner)
+        return places
 
     def _sides(self, contraction: Contraction) -> tuple[Side, Side]:
         sides = contraction.left, contraction.right
