@@ -95,7 +95,7 @@ def contraction_of(compute: loop.ComputeOp) -> Contraction | str:
             continue
         if ours == (False, False):
             return f"no factor depends on {axis.name}"
-        if axis.kind == "red" and ours != (True, True):
+        if axis.kind == "red" and ours != (True, True) and axis.extent != 1:
             return f"one factor alone depends on {axis.name}, which is summed over"
     if not red:
         return "it sums over no axis"

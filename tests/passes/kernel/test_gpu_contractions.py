@@ -92,7 +92,7 @@ def test_f32_is_multiplied_as_torch_is_set(program: Callable[..., Any], allowed:
     assert [dot.precision for dot in dots] == ["tf32" if allowed else "ieee"]
 
 
-@pytest.mark.parametrize("channels", [64, 24])
+@pytest.mark.parametrize("channels", [64, 24, 1])
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_windows_are_summed_up_tap_by_tap(channels: int, last: bool, stride: int) -> None:
@@ -110,7 +110,21 @@ def test_windows_are_summed_up_tap_by_tap(channels: int, last: bool, stride: int
 
     module, kernels = formed(program, args, Target(GpuFeatures.sm_90()))
     counts = [sum(isinstance(op, kernel.DotOp) for op in each.walk()) for each in kernels]
-    assert counts == ([1] if last else [0, 1])
+    assert counts == ([0] if channels == 1 else [1] if last else [0, 1])
     exact = program(*(a.double() for a in args))
     off = 8e-3 * exact.abs().max().item()
     torch.testing.assert_close(run(module, *args)[0].double(), exact, rtol=8e-3, atol=off)
+
+
+def test_one_channel_is_summed_up_whichever_factor_says_so() -> None:
+    """A convolution of one channel whose schedule is to be one of tiles: only one factor's place
+    depends on an axis of one point."""
+    torch.manual_seed(0)
+    pixels = torch.randn(1, 1, 14, 5).to(memory_format=torch.channels_last)
+    args = [pixels, torch.randn(17, 1, 3, 1)]
+
+    def program(x: Any, w: Any) -> Any:
+        return F.conv2d(x, w, stride=(1, 2), padding=(0, 2), dilation=(2, 1))
+
+    module, _ = formed(program, args, Target(GpuFeatures.sm_90(), tf32_convolutions=True))
+    torch.testing.assert_close(run(module, *args)[0], program(*args), rtol=1e-5, atol=1e-5)
