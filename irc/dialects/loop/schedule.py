@@ -306,6 +306,9 @@ GPU: Mapping[str, Key] = {
     "peeled": Key(
         "with a loop over tiles: those that the ends of rows cut are outside of the loop, whose "
         "lanes are all inside", flag),
+    "abreast": Key(
+        "with a loop over tiles: so many of them are taken in a turn, whose points are all read "
+        "before any are combined or stored", powers(1, 16)),
     "online": Key(
         "with a loop over tiles: the maximum of a row and the sum of powers of e below it are had "
         "in one walk, with the maximum so far", flag),

@@ -17,6 +17,7 @@ from loop_programs import (
     layer_norm_backward,
     lone_reduce,
     pointwise,
+    scanned,
     softmax,
     summed_powers_of,
 )
@@ -243,6 +244,62 @@ for _name, (_, _, _kind, _) in PEELED.items():
     case(f"softmax_peeled_{_name}", 1e-2 if _kind is T.bf16 else 1e-6)(
         functools.partial(_softmax_peeled, _name)
     )
+
+
+ABREAST = {
+    "columns": (70, 19, T.bf16, {"r_block": 16, "abreast": 4}),
+    "left_over": (9, 144, T.f32, {"abreast": 2}),
+    "one_turn": (9, 100, T.f32, {"abreast": 4}),
+    "too_many": (9, 40, T.f32, {"abreast": 16}),
+    "odd": (16, 231, T.bf16, {"row_group": 8, "abreast": 2}),
+    "odd_peeled": (16, 231, T.bf16, {"row_group": 8, "abreast": 2, "peeled": True}),
+    "three_walks": (9, 300, T.f32, {"abreast": 4, "online": False}),
+}
+
+
+def _softmax_abreast(name: str) -> Case:
+    """Several tiles in a turn, of which some are left over; maxima of infinities and NaN."""
+    n, m, element, schedule = ABREAST[name]
+    dtype = torch.bfloat16 if element is T.bf16 else torch.float32
+    entries = {"r_block": 32, "online": True, **schedule}
+    attrs = {k: A.BoolAttr(v) if isinstance(v, bool) else integer(v) for k, v in entries.items()}
+    given, across = extreme_rows(n, m, dtype), name == "columns"
+    strides = ((1, n), (1, n)) if across else ()
+    return Case(softmax(n, m, element, *strides), [given.t().contiguous().t() if across else given],
+                **attrs)  # fmt: skip
+
+
+for _name, (_, _, _kind, _) in ABREAST.items():
+    case(f"softmax_abreast_{_name}", 1e-2 if _kind is T.bf16 else 1e-6)(
+        functools.partial(_softmax_abreast, _name)
+    )
+
+
+@case("softmax_abreast_symbolic", 1e-6)
+def _softmax_abreast_symbolic() -> Case:
+    program = softmax(symbol("s0"), symbol("s1"), T.f32)
+    return Case(program, [extreme_rows(9, 224)], r_block=integer(32), online=A.TRUE,
+                abreast=integer(4))  # fmt: skip
+
+
+@case("layer_norm_abreast", 1e-5)
+def _layer_norm_abreast() -> Case:
+    """Moments know the number of each of a turn's tiles."""
+    given = [random(5, 110), random(110), random(110)]
+    return Case(layer_norm(5, 110), given, r_block=integer(16), abreast=integer(2))
+
+
+@case("scan_abreast", 1e-5)
+def _scan_abreast() -> Case:
+    """A scan takes one tile after the other."""
+    return Case(scanned(5, 110, "sum"), [random(5, 110)], r_block=integer(16), persistent=A.FALSE,
+                abreast=integer(4))  # fmt: skip
+
+
+@case("argmax_abreast")
+def _argmax_abreast() -> Case:
+    program = lone_reduce([7, 150], [1], [reduce("argmax")], [tensor(7, element=T.i64)])
+    return Case(program, [random(7, 150).round()], r_block=integer(16), abreast=integer(4))
 
 
 @case("layer_norm_peeled", 1e-5)

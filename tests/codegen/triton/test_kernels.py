@@ -127,6 +127,17 @@ def test_long_columns_are_walked_over_twice(
     assert (found if entries["online"].value else None) == tile
 
 
+@pytest.mark.parametrize(("abreast", "masked"), [(1, False), (4, True)])
+def test_turns_of_several_tiles_end_inside(abreast: int, masked: bool) -> None:
+    """Rows of a number of whole tiles that isn't known may be no whole turns."""
+    program = softmax(9, symbol("s1") * 32)
+    schedule = changed(default_schedule(program.op), r_block=A.IntegerAttr(32),
+                       abreast=A.IntegerAttr(abreast))  # fmt: skip
+    source = emit_kernel(form_gpu_kernel(program.op, schedule, "k"))
+    assert source.count("tl.load") == 3 * abreast
+    assert source.count("mask=") == 4 * abreast * masked
+
+
 @pytest.mark.parametrize(("points", "online"), [(30523, True), (8192, False)])
 def test_long_rows_that_are_only_combined_are_walked_over_once(points: int, online: bool) -> None:
     """By groups that memory has, in a loop that asks for no lane whether it is inside."""

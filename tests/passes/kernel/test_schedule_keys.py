@@ -256,6 +256,7 @@ GPU_CASES = {
     "edge_bytes": (EDGES, 0, 32),
     "row_group": (ODD, 1, 3),
     "peeled": (LOOPED.replace("j: 40000", "j: 40001"), True, 1),
+    "abreast": (LOOPED, 2, 3),
     "online": (SUMMED_POWERS, False, 1),
     "rough_powers": (POWERS, False, 1),
     "cached_reads": (TWICE, True, 1),

@@ -272,6 +272,20 @@ class Reduction:
         total = b.select(higher, lowered, b.op("arith.addf", total, power))
         return [b.op("arith.maximumf", top, content), total]
 
+    def step_powers(self, carried: Sequence[Tile], contents: Sequence[Tile]) -> list[Tile]:
+        """The same after several tiles, whose greatest is found first: a power for each of their
+        elements, and one more for the sum so far."""
+        b = self.b
+        top, total = carried
+        higher = top
+        for content in contents:
+            higher = b.op("arith.maximumf", higher, content)
+        total = b.op("arith.mulf", total, self._exp(b.op("arith.subf", top, higher)))
+        for content in contents:
+            power = self._exp(b.op("arith.subf", content, higher))
+            total = b.op("arith.addf", total, power)
+        return [higher, total]
+
     def _finish_powers(self, carried: Sequence[Tile]) -> list[Tile]:
         """The lanes' sums below the greatest of all. No sum of 0 has seen a number above -inf; one
         below infinity is infinite."""

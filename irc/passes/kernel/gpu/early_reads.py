@@ -18,14 +18,14 @@ _STAYING = (
 )  # fmt: skip
 
 
-def read_early(block: Block) -> None:
+def read_early(block: Block, apart: bool = False) -> None:
     """Put the reads of a block (a kernel's, or of its loop over rows) that need no reduction before
     all else, with what their places are computed from; those that read at places that were read
-    behind the others."""
+    behind the others. `apart`: also where nothing but computing stands between them."""
     ops = list(block.ops)
     inside = set(ops)
     first = next((k for k, op in enumerate(ops) if isinstance(op, _ENDING)), len(ops))
-    if not any(isinstance(op, _READS) for op in ops[first:]):
+    if not apart and not any(isinstance(op, _READS) for op in ops[first:]):
         return
     # How many reads, one behind the other, an operation needs.
     needed: dict[Operation, int] = {}
@@ -39,7 +39,9 @@ def read_early(block: Block) -> None:
             chosen.add(op)
             chosen.update(v.defining_op for v in op.operands if v.defining_op in inside)
     chosen_ops = sorted((op for op in ops if op in chosen), key=needed.__getitem__)
-    rest = next(op for op in ops if op not in chosen)
+    rest = next((op for op in ops if op not in chosen), None)
+    if rest is None or not chosen:
+        return
     for op in chosen_ops:
         block.insert_before(op.detach(), rest)
 

@@ -36,6 +36,7 @@ from irc.passes.kernel.gpu.contraction import form_contraction, has_contraction
 from irc.passes.kernel.gpu.early_reads import read_early
 from irc.passes.kernel.gpu.evaluate import Point, decomposed
 from irc.passes.kernel.gpu.frame import KernelFrame
+from irc.passes.kernel.gpu.loop_parts import LoopPart, loop_parts, peeled_parts
 from irc.passes.kernel.gpu.odd_rows import OddRows, row_group
 from irc.passes.kernel.gpu.plan import (
     GpuMember,
@@ -50,8 +51,6 @@ from irc.passes.kernel.gpu.summed_powers import SummedPowers, walk_together
 from irc.passes.kernel.gpu.tiles import Tile, TileDim
 from irc.passes.kernel.plan.plan import Plan, flatten
 
-_Part = tuple[int, Dim, bool]
-"""Tiles of a loop: the first, how many, whether all of their lanes are inside of rows."""
 ENDS_ORDER = 1000
 """The place of the dimension of rows' ends in a tile's shape: behind all others."""
 
@@ -156,13 +155,13 @@ class _GpuKernel:
         return points if self.odd is None else self.odd.reach
 
     def _own_place(
-        self, name: str, dim: TileDim, start: Tile | None, points: Dim, within: bool = False
+        self, name: str, dim: TileDim, start: Tile | None, points: Dim, whole: int = 0
     ) -> Dim:
-        """The position in a row of the lanes from `start` on of what covers it; within: all are
-        inside."""
+        """The position in a row of the lanes from `start` on of what covers it; whole: all are
+        inside of rows of whole multiples of so many points (0: of the tile's)."""
         if self.odd is None:
-            return self.frame.place(name, dim, start, points, 1 if within else 0)
-        return self.odd.place(name, dim, start, within)
+            return self.frame.place(name, dim, start, points, whole)
+        return self.odd.place(name, dim, start, whole == 1)
 
     def _tiles_of_rows(self) -> Dim:
         """A program instance for each `x_block` rows, or `programs` that walk over these tiles;
@@ -481,61 +480,70 @@ class _GpuKernel:
         """All turns of a loop over tiles, with those whose lanes may be outside before and behind
         it if the schedule says so; gives what they carry at the end."""
         b, block, reach = self.b, self.frame.setting("r_block"), self._reach(walk.points)
-        parts: list[_Part] = [(0, ceildiv(reach, block), False)]
-        if self.frame.entry("peeled").value and not walk.scans:
-            parts = self._parts(walk.points, block)
-        ordered = parts[::-1] if self.backwards else parts
-        for number, (first, count, within) in enumerate(ordered):
-            name = f"r{self.loops}_{number}"
-            if len(parts) > 1 and count == 1:
-                state = self._turn(walk, name, b.index(first * block), state, within)
+        parts = self._parts(walk, block)
+        for number, part in enumerate(parts[::-1] if self.backwards else parts):
+            name, first, count = f"r{self.loops}_{number}", part.first, part.count
+            if len(parts) > 1 and count == part.abreast:
+                state = self._turn(walk, name, b.index(first * block), state, part)
                 continue
             lower = b.index(first * block) if first != 0 else None
             upper = reach if len(parts) == 1 else (first + count) * block
-            with b.loop(upper, block, state, lower) as (position, carried, following, final):
+            step = part.abreast * block
+            with b.loop(upper, step, state, lower) as (position, carried, following, final):
                 if self.backwards:
-                    last = b.index((first + first + count - 1) * block)
+                    last = b.index((first + first + count - part.abreast) * block)
                     position = b.op("arith.subi", last, position)
-                following += self._turn(walk, name, position, carried, within)
+                following += self._turn(walk, name, position, carried, part)
+                if part.abreast > 1:
+                    read_early(b.scopes[-1].block, apart=True)
             state = list(final)
         return state
 
-    def _parts(self, points: Dim, block: int) -> list[_Part]:
-        """The tiles over rows of so many points, in order."""
-        reach = self._reach(points)
+    def _parts(self, walk: _Walk, block: int) -> list[LoopPart]:
+        """The tiles of a loop over rows, in order."""
+        points, reach = walk.points, self._reach(walk.points)
+        if walk.scans:
+            return loop_parts(reach, block, 1)
+        abreast = self.frame.setting("abreast")
+        if not self.frame.entry("peeled").value:
+            return loop_parts(reach, block, abreast)
         if not isinstance(points, int) or not isinstance(reach, int):
             raise InvalidIR("only loops over a number of points that is known can be peeled",
                             op=self.plan.op)  # fmt: skip
-        count, head = -(-reach // block), int(self.odd is not None)
-        inside = points // block
-        if inside - head < 1:
-            return [(0, count, False)]
-        first: list[_Part] = [(0, 1, False)] * head
-        last: list[_Part] = [(tile, 1, False) for tile in range(inside, count)]
-        return [*first, (head, inside - head, True), *last]
+        return peeled_parts(points, reach, block, abreast)
 
     def _turn(
-        self, walk: _Walk, name: str, position: Tile, state: Sequence[Tile], within: bool
+        self, walk: _Walk, name: str, position: Tile, state: Sequence[Tile], part: LoopPart
     ) -> list[Tile]:
-        """What is carried after the tile at a position; within: all of its lanes are inside."""
-        b, dim = self.b, walk.dim
-        dim.mask = dim.cover = None
-        linear = self._own_place(name, dim, position, walk.points, within)
-        left, following = list(state), []
-        totals = left[len(left) - len(walk.scans) :]
-        scanned = [
-            self._scan(m, k, linear, dim, total)
-            for (m, k), total in zip(walk.scans, totals, strict=True)
-        ]
-        for member, number, reduction in walk.reductions:
-            point = self._point(member, linear)
-            own = [left.pop(0) for _ in reduction.start()]
-            content = self.evaluator.yielded(member, number, point)
-            place = b.index(self._combined_position(member, point))
-            following += reduction.step(own, content, place, position)
-        for member in walk.members:
-            self._store_tiles(member, self._point(member, linear))
-        return following + scanned
+        """What is carried after a turn of a loop's part, whose first tile is at a position."""
+        b, dim, block = self.b, walk.dim, self.frame.setting("r_block")
+        states, left = [], list(state)
+        for _, _, reduction in walk.reductions:
+            states.append([left.pop(0) for _ in reduction.start()])
+        powers: dict[int, list[Tile]] = {}
+        for number in range(part.abreast):
+            if number:
+                position = b.op("arith.addi", position, b.index(block))
+            dim.mask = dim.cover = None
+            at = f"{name}_{number}" if number else name
+            linear = self._own_place(at, dim, position, walk.points, part.whole(block))
+            left = [
+                self._scan(m, k, linear, dim, total)
+                for (m, k), total in zip(walk.scans, left, strict=True)
+            ]
+            for k, (member, output, reduction) in enumerate(walk.reductions):
+                point = self._point(member, linear)
+                content = self.evaluator.yielded(member, output, point)
+                if part.abreast > 1 and reduction.combiner == "logsumexp":
+                    powers.setdefault(k, []).append(reduction.filled(content))
+                    continue
+                place = b.index(self._combined_position(member, point))
+                states[k] = reduction.step(states[k], content, place, position)
+            for member in walk.members:
+                self._store_tiles(member, self._point(member, linear))
+        for k, contents in powers.items():
+            states[k] = walk.reductions[k][2].step_powers(states[k], contents)
+        return [tile for each in states for tile in each] + left
 
     def _store_tiles(self, member: GpuMember, point: Point) -> None:
         """The stores of a member inside its loop: all but the results of its reductions."""

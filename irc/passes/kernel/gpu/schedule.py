@@ -92,6 +92,7 @@ def default_schedule(
     entries.setdefault("row_group", A.IntegerAttr(1))
     entries.setdefault("online", A.FALSE)
     entries.setdefault("peeled", A.FALSE)
+    entries.setdefault("abreast", A.IntegerAttr(1))
     entries["rough_powers"] = A.TRUE
     entries.setdefault("cached_reads", A.FALSE)
     walks = entries["programs"] != A.IntegerAttr(0)
