@@ -40,6 +40,7 @@ KNOWN = {
     "passes/graph/functionalize/value_building.py": {"EXACT_OVERLAP_LIMIT": REACH},
     "passes/graph/result_types.py": {"SIZE_OF_SYMBOL": NAMES},
     "passes/graph/split_signs.py": {"INT64_MIN": FORMAT},
+    "passes/frozen/weight_parts.py": {"UPPER": FORMAT},
     "passes/kernel/cpu/contraction/by_size.py": {"RUNGS": REACH},
     "passes/kernel/cpu/contraction/ahead.py": {"LINE_BITS": FORMAT},
     "passes/kernel/cpu/contraction/tile.py": {"EXACT_ROWS": REACH},

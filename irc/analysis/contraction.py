@@ -49,6 +49,24 @@ class Side:
         return self.value
 
     @property
+    def parts(self) -> tuple[loop.ReadOp, ...]:
+        """The reads that it is the sum of, the first ones first: those of a number that was cut
+        into parts of a narrower type. () for anything else."""
+        value: Value | None = self.value
+        parts = list[loop.ReadOp]()
+        while value is not None:
+            maker = value.defining_op
+            sum_ = maker if isinstance(maker, arith.AddFOp) else None
+            part = value if sum_ is None else sum_.operands[1]
+            wide = part.defining_op
+            read = wide.operands[0].defining_op if isinstance(wide, arith.ExtFOp) else None
+            if not isinstance(read, loop.ReadOp) or read.mask is not None:
+                return ()
+            parts.append(read)
+            value = None if sum_ is None else sum_.operands[0]
+        return tuple(reversed(parts)) if len(parts) > 1 else ()
+
+    @property
     def plain(self) -> loop.ReadOp | None:
         """The read that it is, but for a cast to the accumulator's type; None for anything else."""
         rest = [op for op in self.ops if not isinstance(op, arith.ExtFOp | arith.ExtSIOp)]

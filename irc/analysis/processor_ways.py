@@ -17,14 +17,16 @@ from irc.analysis.loop import estimate, points
 from irc.analysis.product_ways import Ways
 from irc.analysis.products import factors
 from irc.dialects import graph
-from irc.dialects.kernel.dots import rows_of
+from irc.dialects.kernel.dots import Rows, rows_of, split_rows_of
 from irc.ir.symbols import Dim, free_symbols, substitute
 from irc.ir.types import TensorType, Type, bf16, f32
 from irc.target import Target
 from irc.target.costs import Cost
 
 
-def processor_ways(call: graph.CallAten, target: Target, frozen: bool) -> Ways | None:
+def processor_ways(
+    call: graph.CallAten, target: Target, frozen: bool, splits: bool = True
+) -> Ways | None:
     """What a product takes by who computes it; None where the model says nothing of it: on a GPU,
     of other elements than f32 and bf16, of few rows or columns, of so few multiplications that no
     kernel has tiles for them, and of sizes that registers of whole tiles, for which the figures are
@@ -33,7 +35,8 @@ def processor_ways(call: graph.CallAten, target: Target, frozen: bool) -> Ways |
     Of sizes that are symbols it has to be irc's with few, some and many in their place: given is
     where it gains the least.
 
-    frozen: whether its right factor is a constant, which either side lays out once.
+    frozen: whether its right factor is a constant, which either side lays out once. splits: whether
+    f32 may be cut into parts of bf16 for registers of whole tiles.
     """
     if target.is_gpu:
         return None
@@ -49,24 +52,60 @@ def processor_ways(call: graph.CallAten, target: Target, frozen: bool) -> Ways |
     every = []
     for rows in numbers:
         known = [substitute(size, dict.fromkeys(names, rows)) for size in sizes]
-        every.append(_ways([estimate(size) for size in known], left.element, target, frozen))
+        rounded = [estimate(size) for size in known]
+        every.append(_ways(rounded, left.element, target, frozen, splits and not names))
     known_ways = [ways for ways in every if ways is not None]
     if len(known_ways) < len(every):
         return None
     return max(known_ways, key=lambda ways: ways.own / ways.library)
 
 
-def _ways(sizes: list[int], element: Type, target: Target, frozen: bool) -> Ways | None:
+def _ways(
+    sizes: list[int], element: Type, target: Target, frozen: bool, splits: bool
+) -> Ways | None:
     """The same of a product of these sizes: the left factor's, and columns."""
     m, k, n = sizes[-3:]
     features = target.features
     number = sum(min(m, n) >= rows for rows in features.product_rows) - 1
     packed = frozen and str(element) in target.library
     speeds = _speeds(element, packed, target)
+    if speeds is not None and splits and takes_parts(sizes, element, target):
+        speeds = tuple(map(max, speeds, _split_speeds(packed, target)))
     if number < 0 or speeds is None or m * k * n < features.tiled_work:
         return None
     time = target.time(Cost(cheap=2 * points(sizes))) / 1e9
     return Ways(time, float("inf"), 100 * time / max(speeds[number], 1), 1, features.sure_products)
+
+
+def multiplies_parts(
+    sizes: Sequence[Dim], element: Type, target: Target, frozen: bool
+) -> bool:
+    """Whether a product is faster of factors that are cut into parts of bf16 for registers of whole
+    tiles than of f32 in vectors, by the processor's figures. sizes: the left factor's, and
+    columns. frozen: whether its right factor is a constant."""
+    if not takes_parts(sizes, element, target):
+        return False
+    m, _, n = (estimate(size) for size in sizes[-3:])
+    number = sum(min(m, n) >= rows for rows in target.features.product_rows) - 1
+    packed = frozen and str(element) in target.library
+    speeds = _speeds(element, packed, target)
+    if number < 0 or speeds is None:
+        return False
+    return _split_speeds(packed, target)[number] > speeds[number]
+
+
+def takes_parts(sizes: Sequence[Dim], element: Type, target: Target) -> bool:
+    """Whether registers of whole tiles multiply the parts of such factors, whose sizes are
+    numbers."""
+    dot = split_rows_of(element)
+    if target.is_gpu or dot is None or not set(dot.sets) <= set(target.features.sets):
+        return False
+    return _takes(dot, sizes)
+
+
+def _split_speeds(packed: bool, target: Target) -> tuple[int, ...]:
+    """Those of irc's kernels for factors of f32 that are cut into parts."""
+    return target.features.own_split_panels if packed else target.features.own_split
 
 
 def fills_panels(columns: Dim, target: Target) -> bool:
@@ -80,14 +119,19 @@ def fills_panels(columns: Dim, target: Target) -> bool:
 
 def _fills_tiles(sizes: Sequence[Dim], element: Type, target: Target) -> bool:
     """Whether the registers of whole tiles that a target has for an element, if any, are filled by
-    products of these sizes: of terms and columns that are known, and multiples of theirs."""
+    products of these sizes: they are known, and the terms a multiple of theirs."""
     dot = rows_of(element)
     if dot is None or not set(dot.sets) <= set(target.features.sets):
         return True
+    return _takes(dot, sizes)
+
+
+def _takes(dot: Rows, sizes: Sequence[Dim]) -> bool:
+    """Whether registers of whole tiles go over such sizes."""
     *_, rows, terms, columns = sizes
     if any(free_symbols(size) for size in (rows, terms, columns)):
         return False
-    return not estimate(terms) % dot.tile[2] and not estimate(columns) % (2 * dot.tile[1])
+    return not estimate(terms) % dot.tile[2]
 
 
 def _speeds(element: Type, packed: bool, target: Target) -> tuple[int, ...] | None:
@@ -100,4 +144,4 @@ def _speeds(element: Type, packed: bool, target: Target) -> tuple[int, ...] | No
     return None
 
 
-__all__ = ["fills_panels", "processor_ways"]
+__all__ = ["fills_panels", "multiplies_parts", "processor_ways", "takes_parts"]

@@ -18,7 +18,7 @@ from irc.ir import types as T
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.registry import lookup_op
-from irc.ir.types import Type
+from irc.ir.types import Type, bf16
 
 Tensor = torch.Tensor
 
@@ -220,8 +220,8 @@ def _register() -> None:
     add("cmpi", lambda f, op: compare_integers(_predicate(op), *f.operands(op)))
     add("cmpf", lambda f, op: compare_floats(_predicate(op), *f.operands(op)))
     add("select", lambda f, op: torch.where(*f.operands(op)))
-    for name in ("extf", "truncf"):
-        add(name, _convert)
+    add("extf", _convert)
+    add("truncf", _narrow)
     for name in ("extsi", "trunci", "index_cast", "sitofp"):
         add(name, _convert_signed)
     for name in ("extui", "index_castui", "uitofp"):
@@ -237,6 +237,17 @@ def _binary_handler(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[F
         return function(frame[a], frame[b])
 
     return handle
+
+
+def _narrow(frame: Frame, op: Any) -> Tensor:
+    mode = op.roundingmode
+    if mode is None or mode == "to_nearest_even" or frame.dtype(bf16) is not torch.bfloat16:
+        return _convert(frame, op)
+    source = frame[op.operands[0]]
+    half = 0 if mode == "toward_zero" else 1 << 15
+    bits = source.contiguous().view(torch.int32).to(torch.int64) & 0xFFFFFFFF
+    upper = ((bits + half) >> 16 & 0xFFFF).to(torch.int16)
+    return torch.where(source.isnan(), torch.nan, upper.view(torch.bfloat16))
 
 
 def _predicate(op: Any) -> str:

@@ -359,17 +359,26 @@ def dot_rows(frame: Frame, op: kernel.DotRowsOp) -> None:
         lines = lines + terms % length
     groups = (terms // dot.group * width)[:, None] + columns % width
     panel = frame[op.right_offset] + groups * dot.group + (terms % dot.group)[:, None]
-    panel = panel + columns // width * width * len(terms)
+    panel = panel + columns // width * frame[op.right_step]
     sums: Pointer = frame[op.sums]
+    apart = [int(frame[value]) for value in op.apart] or [0, 0]
     left, right = (
-        pointer.memory[_places(op, pointer, places, None)].to(sums.memory.dtype)
-        for pointer, places in ((frame[op.left], lines), (frame[op.right], panel))
-    )
+        [
+            pointer.memory[_places(op, pointer, places + part * step, None)].to(sums.memory.dtype)
+            for part in range(op.parts)
+        ]
+        for pointer, places, step in (
+            (frame[op.left], lines, apart[0]), (frame[op.right], panel, apart[1])
+        )
+    )  # fmt: skip
     for region in op.beside:
         for term in range(0, len(terms), length):
             _run_body(frame, region.blocks[0], [torch.tensor(term)])
     places = _places(op, sums, torch.arange(op.rows * op.columns), None)
-    sums.memory[places] = (left @ right).reshape(-1)
+    total = left[0] @ right[0]
+    rest = [left[i] @ right[j] for i in range(op.parts) for j in range(op.parts - i) if i or j]
+    exact = sum(rest, total)
+    sums.memory[places] = torch.where(exact.isfinite(), exact, total).reshape(-1)
 
 
 @interprets(kernel.DotLanesOp)

@@ -47,6 +47,8 @@ class Options:
     winograd: bool = True
     # 1x1 convolutions of frozen weights in kernels of our own rather than oneDNN's.
     panel_convolutions: bool = True
+    # Products of f32 as sums of products of bf16 parts, on a CPU whose registers hold whole tiles.
+    split_products: bool = True
     # Attention in kernels of our own rather than ATen's, on a CPU whose figures say that it pays.
     own_attention: bool = True
     # Numerics. emulate_rounding: 16-bit floats are rounded after each operation, as in eager.

@@ -129,6 +129,12 @@ class CpuFigures(Speeds):
     own_pair_panels: Annotated[tuple[int, ...], Figure(
         "% of packed oneDNN's speed", "that they do with frozen weights in panels")] = (
         120, 120, 90)  # fmt: skip
+    own_split: Annotated[tuple[int, ...], Figure(
+        "% of ATen's speed", "that they multiply f32 with which is cut into three parts of bf16, "
+        "where registers hold whole tiles of these")] = (1, 1, 1)
+    own_split_panels: Annotated[tuple[int, ...], Figure(
+        "% of packed oneDNN's speed", "that they do with parts of frozen weights in panels"
+        )] = (1, 1, 1)
     own_attention: Annotated[int, Figure(
         "% of ATen's speed", "that attention of irc's own has in f32 (a Zen 4: "
         "bench/results/zen4_attention.txt)")] = 90
@@ -200,12 +206,19 @@ class CpuFigures(Speeds):
         "1.23 and 1.18, 4096 x 4096 1.10 and 0.95)")] = 256
     matrix_rows: Annotated[int, Figure(
         "rows", "from which on a factor is packed for registers that hold whole tiles")] = 8
+    cut_depth: Annotated[int, Figure(
+        "terms", "of sums of factors cut into parts that are added before any is put aside",
+        least=32, most=1 << 16)] = 1024
+    cut_room: Annotated[float, Figure(
+        "of the second-level cache", "that a block of rows cut into parts has, which meets one "
+        "panel after the other", most=4)] = 0.6
 
 #: 1.37 G/s of vdpbf16ps in registers of 512 bits, and 5.55 of fused multiplications. Products:
 #: bench/results/xeon_products.txt, those of bf16 by AMX.
 _AMX = {
     "pairs_time": 4.0, "own_products": (190, 140, 95), "own_panels": (130, 140, 104),
     "own_pairs": (120, 90, 100), "own_pair_panels": (150, 140, 108),
+    "own_split": (1, 60, 140), "own_split_panels": (1, 100, 160),
 }  # fmt: skip
 
 #: What is not usual on a processor, by LLVM's name for it.

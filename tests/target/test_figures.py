@@ -79,6 +79,12 @@ def softmax(
 
 
 TEXTS = {
+    "a product of parts": (
+        "%x: f32[96, 512], %w: f32[64, 512]",
+        "%y = loop.compute par(i0: 96, i1: 64) red(i2: 512) -> reduce(sum, f32) "
+        'schedule #loop.schedule<cpu, products = "bf16x6"> { %a = loop.read %x[i0, i2] : f32 '
+        "%b = loop.read %w[i1, i2] : f32 %c = arith.mulf %a, %b : f32 loop.yield %c } : "
+        "f32[96, 64]", "%y: f32[96, 64]"),
     "a window's weights": (
         "%x: f32[256, 256, 3, 3]", "%y = loop.compute par(i0: 256, i1: 3, i2: 3, i3: 256) -> map { "
         "%a = loop.read %x[i0, i3, i1, i2] : f32 loop.yield %a } : f32[256, 3, 3, 256]",
@@ -274,6 +280,8 @@ CPU = {
     "unpacked_rows": ("1", "a product of what lies along it"),
     "matrix_rows": ("17", "a product of bf16"),
     "matrix_columns": ("1024", "a product of panels"),
+    "cut_depth": ("64", "a product of parts"),
+    "cut_room": ("0.01", "a product of parts"),
     "matrix_panels": ("2", "a product of bf16"),
     "fetched_panels": ("4", "a product of its sine"),
     "ahead_terms": ("4", "a product of many rows"),
@@ -395,15 +403,17 @@ GPU = {
 ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_blocks",
              "joined_least", "library_share", "library_rates", "sure", "most_parts",
              "part_depth", "library_tile", "sure_pieces", "lone_bytes", "product_rows",
-             "own_products", "own_panels", "own_pairs", "own_pair_panels",
-             "sure_products", "own_windows", "many_taps", "most_taps", "most_jammed",
+             "own_products", "own_panels", "own_split", "own_split_panels",
+             "own_pairs", "own_pair_panels", "sure_products", "own_windows", "many_taps",
+             "most_taps", "most_jammed",
              "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",
              "turned_reads", "own_attention", "own_pair_attention", "attention_bytes"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
 SWITCHED["thread_blocks"] = "avx2, threads = 13"
 SWITCHED |= dict.fromkeys(
-    ("matrix_rows", "matrix_panels", "matrix_columns"), "avx512, sets = [{}]".format(", ".join(
+    ("matrix_rows", "matrix_panels", "matrix_columns", "cut_depth", "cut_room"),
+    "avx512, sets = [{}]".format(", ".join(
         f'"{name}"' for name in (*TargetFeatures.avx512().sets, "amx-bf16", "amx-tile"))))
 SWITCHED["pairs_time"] = SWITCHED["matrix_rows"].replace(
     ', "amx-bf16", "amx-tile"', ', "avx512bf16"')

@@ -21,6 +21,7 @@ from irc.codegen.llvm.kernel_writer import (
     vector_text,
 )
 from irc.codegen.llvm.lanewise import apply, converted, divided
+from irc.codegen.llvm.vector_math import cut_template
 from irc.dialects.arith import ops as arith
 from irc.dialects.math import ops as math
 from irc.ir import attributes as A
@@ -177,11 +178,19 @@ def _cast(body: KernelBody, op: Any, convert_row: Callable[[Ref], Ref]) -> None:
     _set_rows(body, op, [convert_row(row) for row in body.rows(op.operands[0])])
 
 
+#: What is added to the bits that are cut off, by the rounding mode.
+CUT = {"toward_zero": 0, "to_nearest_away": 1 << 15}
+
+
 @emits("arith.extf", "arith.truncf")
 def convert_float(body: KernelBody, op: Any) -> None:
     source, target = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    half = CUT.get(getattr(op, "roundingmode", None) or "")
 
     def row(ref: Ref) -> Ref:
+        if half is not None:
+            template = cut_template(source.lanes, body.features, half)
+            return body.paste(template, source.lanes, (ref,))[0]
         return converted(body, source.element, target.element, source.lanes, ref)
 
     _cast(body, op, row)

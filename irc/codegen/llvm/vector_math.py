@@ -139,6 +139,16 @@ def conversion_template(
 
 
 @functools.lru_cache(maxsize=64)
+def cut_template(lanes: int, features: TargetFeatures, half: int) -> Template:
+    """The recording of f32 to bf16 by its upper bits."""
+
+    def emit(code: Code, value: Lane) -> Lane:
+        return conversions.f32_cut_to_bf16(code, value, half)
+
+    return _record(lanes, features, ["f32"], emit)
+
+
+@functools.lru_cache(maxsize=64)
 def bf16_rounding_template(lanes: int, features: TargetFeatures) -> Template | None:
     """The recording of f32 to bf16 by one instruction, wrong where its `rare` holds; None where
     there is no such instruction."""

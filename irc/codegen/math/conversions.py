@@ -39,6 +39,14 @@ def f32_to_bf16(code: Code, value: Lane) -> Lane:
     return code.cast("trunc", code.select(code.is_nan(value), 0x7FC0, rounded), "i16")
 
 
+def f32_cut_to_bf16(code: Code, value: Lane, half: int) -> Lane:
+    """Its upper bits, after `half` was added to them: 0 rounds toward zero, 1 << 15 to the nearest
+    and from half-way away from zero."""
+    bits = code.bits(value)
+    upper = code.logical_shift_right(bits + half if half else bits, 16)
+    return code.cast("trunc", code.select(code.is_nan(value), 0x7FC0, upper), "i16")
+
+
 def rounds_to_bf16(code: Code) -> bool:
     """Whether `f32_to_bf16_by_instruction` has its instruction."""
     return code.features.has_bf16 and code.features.has_avx512 and code.lanes == 16

@@ -311,7 +311,8 @@ def fold_cast(op: Operation, constants: Sequence[Attribute | None]) -> Attribute
         if inner.type is target:
             return inner
     value = number_of(constants[0])
-    if value is None:
+    mode = getattr(op.attributes.get("roundingmode"), "value", ops.ROUNDING[0])
+    if value is None or mode not in ops.ROUNDING:
         return None
     return _convert(name, value, source.type, target)
 

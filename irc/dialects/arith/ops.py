@@ -28,7 +28,16 @@ from irc.ir.traits import (
     Trait,
     Traps,
 )
-from irc.ir.types import FloatType, IndexType, IntegerType, TensorType, VectorType, i1
+from irc.ir.types import (
+    FloatType,
+    IndexType,
+    IntegerType,
+    TensorType,
+    VectorType,
+    bf16,
+    f32,
+    i1,
+)
 
 if TYPE_CHECKING:
     from irc.ir.text.attribute_text import TextWriter
@@ -176,6 +185,8 @@ _OVERFLOW = {"overflow": "overflowFlags"}
 _EXACT = {"exact": "isExact"}
 _NOT_NEGATIVE = {"nneg": "nonNeg"}
 ROUNDING = ("to_nearest_even",)
+NARROWING = (*ROUNDING, "toward_zero", "to_nearest_away")
+"""Of MLIR's rounding modes those that narrowing has; the last two from f32 to bf16 alone."""
 
 
 class IntegerBinary(Op, abstract=True):
@@ -393,6 +404,16 @@ class ScalarCast(Op, abstract=True):
             self.fail(f"{target} is not {self.relation} {source}")
 
 
+class _Narrowing(ScalarCast, abstract=True):
+    def verify_op(self) -> None:
+        super().verify_op()
+        types = tuple(element_type(v.type) for v in (self.operands[0], self.results[0]))
+        mode = self.attributes.get("roundingmode")
+        known = mode is None or getattr(mode, "value", "") in ROUNDING
+        if not known and types != (f32, bf16):
+            self.fail(f"rounds {mode} from f32 to bf16, not from {types[0]} to {types[1]}")
+
+
 class _IndexCast(ScalarCast, abstract=True):
     def verify_op(self) -> None:
         super().verify_op()
@@ -439,12 +460,14 @@ ExtFOp = _cast(
 )  # fmt: skip
 TruncFOp = _cast(
     "TruncFOp", "truncf",
-    "Narrows a float, to nearest even; NaN stays NaN. On the loop level `rounding` numbers the\n"
-    "    roundings of a function: copies of one, made by fusion, are dropped all or none.",
+    "Narrows a float, to nearest even unless `roundingmode` says otherwise (`toward_zero`, or\n"
+    "    `to_nearest_away` from zero, of f32 to bf16); NaN stays NaN. On the loop level\n"
+    "    `rounding` numbers the roundings of a function: copies of one, made by fusion, are\n"
+    "    dropped all or none.",
     ("f32", "bf16"), _FF, "narrower than", rounding=attribute(A.IntegerAttr, optional=True),
     syntax=Syntax("cast", mode="roundingmode", flags=_FAST),
-    roundingmode=attribute(A.StringAttr, optional=True, words=ROUNDING),
-    fastmath=attribute(FastMathAttr, optional=True),
+    roundingmode=attribute(A.StringAttr, optional=True, words=NARROWING),
+    fastmath=attribute(FastMathAttr, optional=True), base=_Narrowing,
 )  # fmt: skip
 ExtSIOp = _cast("ExtSIOp", "extsi", "Widens a signed integer.", ("i8", "i32"), _II, "wider than")
 ExtUIOp = _cast(

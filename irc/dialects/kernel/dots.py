@@ -45,22 +45,47 @@ def dot_of(target: str, element: Type) -> Dot | None:
 class Rows:
     """How a CPU's registers of whole tiles multiply (`kernel.dot_rows`): the element of the
     factors and that of the sums; the rows, columns and terms of a tile; the terms of a column that
-    lie side by side in a panel; the instruction sets that it takes."""
+    lie side by side in a panel; the instruction sets that it takes; the parts that a factor's
+    numbers are cut into, each of them an array of `element` (`split_rows_of`)."""
 
     element: Type
     accumulator: Type
     tile: tuple[int, int, int]
     group: int
     sets: tuple[str, ...]
+    parts: int = 1
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The parts of the left and of the right factor that are multiplied with each other: the
+        products of the others are less than what the accumulator rounds. From one pair to the next
+        one of both parts changes, as far as that is possible, so that fewer tiles are loaded."""
+        some = [(i, j) for i in range(self.parts) for j in range(self.parts - i)]
+        order, here = list[tuple[int, int]](), (self.parts - 1, 0)
+        while some:
+            here = min(some, key=lambda pair: (sum(a != b for a, b in zip(pair, here, strict=True)),
+                                               -pair[0]))  # fmt: skip
+            some.remove(here)
+            order.append(here)
+        return tuple(order)
 
 
 #: By element.
 ROWS = (Rows(bf16, f32, (16, 16, 32), 2, ("amx-bf16", "amx-tile")),)
+#: By the element that is cut into parts: 24 bits of f32 are three times 8, whose six largest
+#: products have all but 2^-24 of theirs.
+SPLIT_ROWS = {f32: Rows(bf16, f32, (16, 16, 32), 2, ("amx-bf16", "amx-tile"), parts=3)}
 
 
 def rows_of(element: Type) -> Rows | None:
     """How rows of an element are multiplied by panels; None where no CPU does."""
     return next((rows for rows in ROWS if rows.element is element), None)
+
+
+def split_rows_of(element: Type) -> Rows | None:
+    """How rows of an element are multiplied by panels where both are cut into parts of a narrower
+    one; None where no CPU does."""
+    return SPLIT_ROWS.get(element)
 
 
 @attrs.frozen
@@ -109,5 +134,6 @@ def lane_dot_of(
 
 
 __all__ = [
-    "DOTS", "LANE_DOTS", "ROWS", "Dot", "LaneDot", "Rows", "dot_of", "lane_dot_of", "rows_of",
+    "DOTS", "LANE_DOTS", "ROWS", "SPLIT_ROWS", "Dot", "LaneDot", "Rows", "dot_of", "lane_dot_of",
+    "rows_of", "split_rows_of",
 ]  # fmt: skip

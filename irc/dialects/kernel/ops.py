@@ -444,16 +444,21 @@ class DotRowsOp(Op):
     columns. Row r of the left factor has its terms side by side from
     `left[left_offset + r * left_step]` on; or it is `in_tiles`: term k of row r lies at
     `left_offset + r // 16 * left_step + k // 32 * 512 + r % 16 * 32 + k % 32`. The right factor has
-    panels of 16 columns, one after the other, with groups of terms: terms 2k and 2k + 1 of column n
-    lie at `right_offset + n // 16 * 16 * depth + 2 * (16 * k + n % 16)`. `depth` terms, a
-    multiple of what a tile has, are summed up in the type of the sums, in an order of the
-    machine's, with factors and sums that are too small for normal numbers taken as zero. `sums` is
-    overwritten, a row of `columns` after the other. `beside` is what else is to be done meanwhile,
-    or no region: its block is run for each tile of the depth, with the tile's first term, in order;
-    it may still read what `sums` held before, and writes none of the factors.
+    panels of 16 columns, `right_step` elements from one to the next, with groups of terms: terms 2k
+    and 2k + 1 of column n lie at `right_offset + n // 16 * right_step + 2 * (16 * k + n % 16)`.
+    `depth` terms, a multiple of what a tile has, are summed up in the type of the sums, in an order
+    of the machine's, with factors and sums that are too small for normal numbers taken as zero.
+    `sums` is overwritten, a row of `columns` after the other. `beside` is what else is to be done
+    meanwhile, or no region: its block is run for each tile of the depth, with the tile's first
+    term, in order; it may still read what `sums` held before, and writes none of the factors.
 
-    `kernel.dot_rows %a, %i, %s, %b, %j, %c, %k {rows = 20 : i64, columns = 32 : i64} :
-    (!kernel.ptr<bf16>, index, index, !kernel.ptr<bf16>, index, !kernel.ptr<f32>, index)`
+    Numbers of f32 are multiplied as the sum of three `parts` of bf16, from the largest on: part p
+    of a factor lies `apart` elements behind the one before, the left one's first. All products of
+    parts p and q with p + q < 3 are summed up, which is as exact as sums in f32 are; where that is
+    no finite number, the sum is that of the first parts' products, as an infinity has no rest.
+
+    `kernel.dot_rows %a, %i, %s, %b, %j, %t, %c, %k {rows = 20 : i64, columns = 32 : i64} :
+    (!kernel.ptr<bf16>, index, index, !kernel.ptr<bf16>, index, index, !kernel.ptr<f32>, index)`
     """
 
     name = "kernel.dot_rows"
@@ -463,12 +468,19 @@ class DotRowsOp(Op):
     left_step = operand(INDEX)
     right = operand(POINTER)
     right_offset = operand(INDEX)
+    right_step = operand(INDEX)
     sums = operand(POINTER)
     depth = operand(INDEX)
     rows = attribute(A.IntegerAttr)
     columns = attribute(A.IntegerAttr)
+    apart = variadic_operand(INDEX)
     in_tiles = attribute(A.BoolAttr, default=False)
     beside = variadic_region()
+
+    @property
+    def parts(self) -> int:
+        """The parts that the factors' numbers are cut into."""
+        return 3 if self.apart else 1
 
 
 class DotLanesOp(Op):

@@ -61,6 +61,10 @@ def verify_dot_rows(op: Any) -> None:
     if op.right.type.element is not element or op.sums.type.element is not dot.accumulator:
         op.fail(f"multiplies {op.left.type} and {op.right.type} into {op.sums.type}, where a cpu "
                 f"sums products of {element} up in {dot.accumulator}")  # fmt: skip
+    if len(op.apart) not in (0, 2):
+        op.fail(f"has {len(op.apart)} distances between parts, not one for each factor, or none")
+    if op.apart and not op.in_tiles:
+        op.fail("rows that are cut into parts are in tiles (in_tiles)")
     rows, columns, depth = dot.tile
     if not 1 <= op.rows <= 2 * rows or op.columns not in (columns, 2 * columns):
         op.fail(f"multiplies {op.rows} rows and a panel of {op.columns} columns, not up to "

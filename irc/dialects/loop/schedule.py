@@ -241,8 +241,9 @@ CPU: Mapping[str, Key] = {
     "products": Key(
         "with tiles: what the lanes of a vector of sums are: columns (lanes), or parts of the "
         "depth that are added up at last (depth), so that both factors are read along it; or "
-        "registers that hold whole tiles multiply them (matrix)",
-        words("lanes", "depth", "matrix")),
+        "registers that hold whole tiles multiply them: of the factors' own elements (matrix), or "
+        "of f32, each of which is cut into three of bf16, whose six largest products are summed "
+        "up (bf16x6)", words("lanes", "depth", "matrix", "bf16x6")),
     "group": Key(
         "with tiles: terms of a sum that each lane multiplies and adds up together "
         "(`kernel.dot_lanes`), so that factors keep their elements and what is packed has them "

@@ -37,7 +37,14 @@ ADDED_BY_MLIR = {"fastmath": "#arith.fastmath<none>", "overflowFlags": "#arith.o
 MLIR_PROPERTIES = frozenset(
     {"predicate", "value", "fastmath", "overflowFlags", "isExact", "nonNeg", "roundingmode"}
 )
-NEAREST = A.StringAttr("to_nearest_even")
+#: MLIR's numbers of the rounding modes that there are.
+ROUNDING: dict[Attribute | None, Attribute] = {
+    A.StringAttr(name): A.IntegerAttr(number, i32) for name, number in
+    (("to_nearest_even", 0), ("toward_zero", 3), ("to_nearest_away", 4))
+}  # fmt: skip
+MODES: dict[Attribute | None, Attribute] = {
+    number: name for name, number in ROUNDING.items() if name is not None
+}
 FUNC_PROPERTIES = ("sym_name", "function_type", "sym_visibility", "callee")
 
 
@@ -95,8 +102,9 @@ def mlir_form(op: Operation) -> tuple[str, dict[str, Attribute]]:
         return op.name, attributes
     if not _is_mlir(op):
         return PREFIX + op.name, attributes
-    if attributes.get("roundingmode") is NEAREST:
-        attributes = {**attributes, "roundingmode": A.IntegerAttr(0, i32)}
+    mode = ROUNDING.get(attributes.get("roundingmode"))
+    if mode is not None:
+        attributes = {**attributes, "roundingmode": mode}
     names = PREDICATES.get(op.name)
     predicate = attributes.get("predicate")
     if names is not None and isinstance(predicate, A.StringAttr):
@@ -137,8 +145,9 @@ def irc_form(name: str, attributes: dict[str, Attribute]) -> tuple[str, dict[str
     for key, neutral in ADDED_BY_MLIR.items():
         if key in attributes and str(attributes[key]) == neutral:
             del attributes[key]
-    if attributes.get("roundingmode") is A.IntegerAttr(0, i32):
-        attributes["roundingmode"] = NEAREST
+    mode = MODES.get(attributes.get("roundingmode"))
+    if mode is not None:
+        attributes["roundingmode"] = mode
     names = PREDICATES.get(name)
     predicate = attributes.get("predicate")
     if names is not None and isinstance(predicate, A.IntegerAttr):

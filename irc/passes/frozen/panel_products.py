@@ -12,7 +12,7 @@ from irc.analysis.contraction import grouped
 from irc.analysis.products import unpermuted
 from irc.dialects import graph
 from irc.dialects.graph.inferred import tensor_type
-from irc.dialects.kernel.dots import rows_of
+from irc.dialects.kernel.dots import rows_of, split_rows_of
 from irc.dialects.loop import ScheduleAttr
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -24,6 +24,7 @@ from irc.ir.rewrite.patterns import pattern
 from irc.ir.types import bf16, f16, f32
 from irc.passes.common.tensors import cut, reshaped, with_zeros
 from irc.passes.frozen.fold_constants import erase_unused, fold
+from irc.passes.frozen.weight_parts import parts_of, sum_of
 from irc.target import Target, target_of
 
 FLOATS = (f32, bf16, f16)
@@ -44,35 +45,109 @@ def rewrite(product: Any, rw: Any) -> Any:
     form = "it reads panels" if product in state.panels else panel_of(product, state.target)
     if isinstance(form, str):
         return rw.no_match(form)
-    state.panels[product] = lay_out(rw.builder, product, *form)
+    lay = lay_out_parts if is_split(product) else lay_out
+    state.panels[product] = lay(rw.builder, product, *form)
     return True
 
 
-def lay_out(builder: Builder, product: graph.DotGeneral, panel: int, group: int = 1) -> Value:
+def is_split(product: graph.DotGeneral) -> bool:
+    """Whether a product's schedule says that its factors are cut into parts of bf16."""
+    schedule = product.schedule
+    entries = schedule.entries if isinstance(schedule, ScheduleAttr) else A.DictAttr({})
+    return bool(entries.get("products") == A.StringAttr("bf16x6"))
+
+
+def lay_out(
+    builder: Builder, product: graph.DotGeneral, panel: int, group: int = 1, together: int = 1
+) -> Value:
     """Have a product read its right factor through panels of so many columns, in which `group`
     terms of a column are side by side; gives the panels, [batch, panels, depth, panel, group]."""
-    right = product.right
-    shape = [size for size in tensor_type(right).shape if isinstance(size, int)]
-    (columns,), depth = product.columns, _depth_order(product)
-    order, place = [*product.right_batch, columns, *depth], len(product.right_batch)
-    before, after = [shape[d] for d in order[:place]], [shape[d] for d in depth]
-    count, terms = -(-shape[columns] // panel), -(-after[-1] // group) * group
-    more = [0] * len(order)
-    more[place], more[-1] = count * panel - shape[columns], terms - after[-1]
-    wide = with_zeros(builder, _permutation(builder, right, order), more)
-    # [batch, panels, panel, depth, group] -> [batch, panels, depth, panel, group]
-    split = [*before, count, panel, *after[:-1], terms // group, group]
-    there = list(range(len(split)))
-    there.insert(-1, there.pop(place + 1))
-    if group == 1:
-        split, there = split[:-1], there[:-1]
-    parts = reshaped(builder, wide, split)
-    panels: Value = builder.value(graph.Permute, parts, permutation=there)
-    lines: Value = builder.value(graph.Permute, panels, permutation=_inverse(there))
-    whole = reshaped(builder, lines, [*before, count * panel, *after[:-1], terms])
-    whole = cut(builder, whole, [*before, shape[columns], *after])
-    product.operands = [product.left, _permutation(builder, whole, _inverse(order))]
+    layout = _PanelLayout.of(product, panel, group, together)
+    panels = layout.panels(builder, product.right)
+    product.operands = [product.left, layout.read(builder, panels)]
     return panels
+
+
+def lay_out_parts(
+    builder: Builder, product: graph.DotGeneral, panel: int, group: int, together: int
+) -> Value:
+    """Have a product read its right factor as the sum of three parts of bf16, each through such
+    panels; gives the panels of all, [parts, batch, panels, depth, panel, group]."""
+    layout = _PanelLayout.of(product, panel, group, together)
+    parts = [layout.panels(builder, part) for part in parts_of(builder, product.right)]
+    shape = tensor_type(parts[0]).shape
+    rows = [reshaped(builder, part, (1, *shape)) for part in parts]
+    every: Value = builder.value(graph.Concat, rows, dim=0)
+    one = graph.replace_size(tensor_type(every), 0, 1)
+    lines = [
+        builder.value(graph.Slice, every, dim=0, start=number, step=1, result_types=one)
+        for number in range(len(parts))
+    ]
+    read = [layout.read(builder, reshaped(builder, line, shape)) for line in lines]
+    product.operands = [product.left, sum_of(builder, read)]
+    return every
+
+
+@attrs.frozen
+class _PanelLayout:
+    """How a product's right factor lies in panels. order: its dimensions as batch, columns and
+    depth. before, columns, after: the sizes of these. count: of panels. terms: the last size of the
+    depth, in whole groups."""
+
+    order: list[int]
+    before: list[int]
+    columns: int
+    after: list[int]
+    count: int
+    panel: int
+    terms: int
+    group: int
+
+    @classmethod
+    def of(
+        cls, product: graph.DotGeneral, panel: int, group: int, together: int
+    ) -> _PanelLayout:
+        """That of so many columns in a panel, of which tiles read so many together."""
+        shape = [size for size in tensor_type(product.right).shape if isinstance(size, int)]
+        (columns,), depth = product.columns, _depth_order(product)
+        batch = list(product.right_batch)
+        before, after = [shape[d] for d in batch], [shape[d] for d in depth]
+        count = -(-shape[columns] // (panel * together)) * together
+        terms = -(-after[-1] // group) * group
+        order = [*batch, columns, *depth]
+        return cls(order, before, shape[columns], after, count, panel, terms, group)
+
+    @property
+    def _split(self) -> tuple[list[int], list[int]]:
+        """The sizes of [batch, panels, panel, depth, group], and the order of dimensions that makes
+        it [batch, panels, depth, panel, group]."""
+        sizes = [*self.before, self.count, self.panel, *self.after[:-1], self.terms // self.group,
+                 self.group]  # fmt: skip
+        order = list(range(len(sizes)))
+        order.insert(-1, order.pop(len(self.before) + 1))
+        return (sizes, order) if self.group > 1 else (sizes[:-1], order[:-1])
+
+    def panels(self, builder: Builder, value: Value) -> Value:
+        """The factor, or a part of it, in panels."""
+        more = [0] * len(self.order)
+        more[len(self.before)] = self.count * self.panel - self.columns
+        more[-1] = self.terms - self.after[-1]
+        wide = with_zeros(builder, _permutation(builder, value, self.order), more)
+        sizes, order = self._split
+        panels: Value = builder.value(
+            graph.Permute, reshaped(builder, wide, sizes), permutation=order
+        )
+        return panels
+
+    def read(self, builder: Builder, panels: Value) -> Value:
+        """The elements of panels, in the factor's order."""
+        lines: Value = builder.value(
+            graph.Permute, panels, permutation=_inverse(self._split[1])
+        )
+        sizes = [*self.before, self.count * self.panel, *self.after[:-1], self.terms]
+        whole = reshaped(builder, lines, sizes)
+        whole = cut(builder, whole, [*self.before, self.columns, *self.after])
+        return _permutation(builder, whole, _inverse(self.order))
 
 
 def _depth_order(product: graph.DotGeneral) -> list[int]:
@@ -82,9 +157,9 @@ def _depth_order(product: graph.DotGeneral) -> list[int]:
     return [*taps, first]
 
 
-def panel_of(product: graph.DotGeneral, target: Target) -> tuple[int, int] | str:
-    """How many columns a panel of the constant right factor has, and how many terms of a column are
-    side by side, or why there are none."""
+def panel_of(product: graph.DotGeneral, target: Target) -> tuple[int, int, int] | str:
+    """How many columns a panel of the constant right factor has, how many terms of a column are
+    side by side, and how many panels tiles read together, or why there are none."""
     schedule = product.schedule
     entries = schedule.entries.as_dict() if isinstance(schedule, ScheduleAttr) else {}
     vectors = entries.get("tile_vectors")
@@ -102,16 +177,20 @@ def panel_of(product: graph.DotGeneral, target: Target) -> tuple[int, int] | str
     panel = int(vectors.value) * target.lanes(f32)
     left: Any = product.left.type
     if all(n == 1 for k, n in enumerate(left.shape) if k not in product.left_depth):
-        return panel, 1  # which is no matrix
+        return panel, 1, 1  # which is no matrix
+    if is_split(product) and (product.right_batch or len(product.right_depth) > 1):
+        return "it is no product of two matrices, whose parts registers of whole tiles take"
     if any(type_.shape[d] != 1 for d in _depth_order(product)[:-1]):
-        return panel, 1  # kernels read groups along one axis of the depth
-    depth, columns = (type_.shape[d] for d in (_depth_order(product)[-1], product.columns[0]))
-    rows, dot = rows_of(type_.element), grouped(type_.element, target)
+        return panel, 1, 1  # kernels read groups along one axis of the depth
+    depth = type_.shape[_depth_order(product)[-1]]
+    split = split_rows_of(type_.element) if is_split(product) else None
+    rows, dot = split or rows_of(type_.element), grouped(type_.element, target)
     if rows is not None and set(rows.sets) <= set(target.features.sets):
-        fits = panel in (rows.tile[1], 2 * rows.tile[1])
-        if fits and not depth % rows.tile[2] and not columns % panel:
-            return rows.tile[1], rows.group
-    return panel, 1 if dot is None else dot.group
+        if panel in (rows.tile[1], 2 * rows.tile[1]) and not depth % rows.tile[2]:
+            return rows.tile[1], rows.group, panel // rows.tile[1]
+    if is_split(product):
+        return "registers of whole tiles don't take its parts"
+    return panel, 1 if dot is None else dot.group, 1
 
 
 def _is_panels(value: Value) -> bool:

@@ -86,6 +86,8 @@ CASES = [
     ((45, 64, 96), "pack_left = true"),
     ((71, 96, 64), "pack_left = true, tile_rows = 9 : i64, block_rows = 18 : i64"),
     ((77, 32, 64), "pack_left = true, tile_rows = 23 : i64, point_rows = 46 : i64"),
+    ((45, 160, 64), "block_depth = 64 : i64"),
+    ((71, 96, 96), "pack_left = true, block_depth = 32 : i64, block_rows = 32 : i64"),
 ]
 
 
@@ -137,7 +139,7 @@ def test_a_part_of_a_tile_sets_the_tiles_up_for_itself():
 
 
 @pytest.mark.parametrize("sizes, plain, chosen", [
-    ((64, 64, 64), False, True), ((64, 48, 64), False, False), ((64, 64, 40), False, False),
+    ((64, 64, 64), False, True), ((64, 48, 64), False, False), ((64, 64, 40), True, True),
     ((64, 64, 64), True, True), ((4, 64, 256), True, False), ((4, 64, 256), False, True),
 ])  # fmt: skip
 def test_a_target_that_has_them_takes_them(sizes, plain, chosen):
@@ -157,9 +159,10 @@ REFUSED = [
     ({"left": "k, m"}, ", pack_left = false", "has not its terms side by side"),
     ({}, ", pack_right = true", "the factor with the columns is no matrix"),
     ({"plain": True}, ", pack_right = false", "is not in panels"),
-    ({}, ", block_depth = 32 : i64", "all terms are summed up at once"),
+    ({}, ", block_depth = 48 : i64", "multiples of 32"),
+    ({}, ", block_depth = 32 : i64, woven = true", "of parts, or of some of a panel's columns"),
     ({}, ", tile_rows = 33 : i64", "up to 32 rows"),
-    ({}, ", tile_vectors = 3 : i64", "none of 48"),
+    ({}, ", tile_vectors = 3 : i64", "16 or 32 columns, not 48"),
     ({"panel": 32}, ", tile_vectors = 2 : i64, pack_right = false", "is not in panels"),
 ]
 
@@ -175,9 +178,9 @@ OP = """kernel.func @k(%a: !kernel.ptr<bf16>, %b: !kernel.ptr<{element}>, %y: !k
   %room = kernel.scratch {{count = {count} : i64}} : !kernel.ptr<f32>
   %zero = arith.constant 0 : index
   %depth = arith.constant {depth} : index
-  kernel.dot_rows %a, %zero, %depth, %b, %zero, %{sums}, %depth
+  kernel.dot_rows %a, %zero, %depth, %b, %zero, %depth, %{sums}, %depth
     {{rows = {rows} : i64, columns = {columns} : i64}} : (!kernel.ptr<bf16>, index, index,
-    !kernel.ptr<{element}>, index, !kernel.ptr<f32>, index)
+    !kernel.ptr<{element}>, index, index, !kernel.ptr<f32>, index)
   kernel.return }}"""
 FITTING = {"element": "bf16", "target": "cpu", "count": 512, "depth": 64, "rows": 16,
            "columns": 32, "sums": "room"}  # fmt: skip

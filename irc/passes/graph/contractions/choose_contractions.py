@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.processor_ways import fills_panels, processor_ways
+from irc.analysis.processor_ways import fills_panels, multiplies_parts, processor_ways
 from irc.analysis.product_ways import OWN, is_compute_bound, ways_of
 from irc.analysis.products import MatrixProduct, factors
 from irc.dialects import graph
@@ -33,9 +33,11 @@ from irc.passes.graph.contractions.measured import (
     element_of,
     fastest,
     first_own,
+    in_parts_for,
     is_frozen,
     is_packed,
     panels_for,
+    product_sizes,
 )
 from irc.passes.graph.contractions.precision import with_precision
 from irc.passes.graph.contractions.products import Form, product_form
@@ -108,20 +110,31 @@ class Policy:
         if target.is_gpu:  # what pad-matmul was to pad is padded
             ways = ways_of(call, target, pads=False, apart=self.apart, measure=self.padding_gain)
         else:
-            ways = processor_ways(call, target, packed)
+            ways = processor_ways(call, target, packed, self.splits)
         if ways is None or ways.best != OWN:
             return LIBRARY, None
         context.remark(f"{described(call)} is irc's own: {ways.told}", call)
         return OWN, self.own(call).attribute()
 
     def own(self, call: graph.CallAten) -> Candidate:
-        """irc with the cost model's schedule; a frozen weight is in panels if it fills them."""
-        target = target_of(self.context)
-        if call.callee in MATRIX_PRODUCTS and is_packed(call, self.context):
+        """irc with the cost model's schedule; of f32 in parts, where that is faster; a frozen
+        weight is in panels if it fills them."""
+        target, packed = target_of(self.context), is_packed(call, self.context)
+        split = in_parts_for(call, self.context, packed)
+        if split is not None and multiplies_parts(
+            product_sizes(call), element_of(call), target, packed
+        ):
+            return split
+        if call.callee in MATRIX_PRODUCTS and packed:
             weight = tensor_type(call.operands[factors(call)[1]])
             if fills_panels(weight.shape[-1], target):
                 return panels_for(target, element_of(call))
         return first_own(call, target, self.apart)
+
+    @property
+    def splits(self) -> bool:
+        """Whether factors may be cut into parts."""
+        return self.context.options is None or self.context.options.split_products
 
     def padding_gain(self, product: MatrixProduct) -> float | None:
         """How many times faster this machine multiplies padded factors; None where that is not

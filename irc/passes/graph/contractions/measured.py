@@ -9,17 +9,18 @@ from irc.analysis.channels_last import turned_on_gpu
 from irc.analysis.contraction import Contraction, contraction_of
 from irc.analysis.image_layouts import orders_of
 from irc.analysis.loop import estimate, points
+from irc.analysis.processor_ways import takes_parts
 from irc.analysis.product_ways import own_parts
 from irc.analysis.products import factors, unpermuted
 from irc.dialects import func, graph, loop
 from irc.dialects.aten.facts import MATRIX_PRODUCTS
-from irc.dialects.kernel.dots import rows_of
+from irc.dialects.kernel.dots import rows_of, split_rows_of
 from irc.dialects.loop.ops import ScheduleAttr
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, PassManager
-from irc.ir.symbols import dim_product
+from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import TensorType, f32
 from irc.options.options import Options
 from irc.passes.graph.contractions.products import result_type
@@ -98,6 +99,9 @@ def candidates_of(
     parts = own_parts(call, target, apart) if call.callee in MATRIX_PRODUCTS else None
     slowed = SLOWED if parts is None and target.is_gpu else math.inf
     ours = own_candidates(problem, target, most, first_own(call, target, apart), parts, slowed)
+    split = in_parts_for(call, context, is_packed(call, context))
+    if split is not None:
+        ours = [split, *ours]
     if not is_frozen(call, context):
         return [Candidate("aten"), *ours]
     return [Candidate("onednn"), *in_panels(problem, call, target, most), *ours[: most // 4]]
@@ -142,6 +146,31 @@ def panels_for(target: Target, element: Type) -> Candidate:
     if rows is not None and set(rows.sets) <= set(target.features.sets):
         vectors = max(2 * rows.tile[1] // target.lanes(rows.accumulator), 1)
     return Candidate("irc", f"#loop.schedule<cpu, tile_vectors = {vectors} : i64>")
+
+
+def in_parts_for(
+    call: graph.CallAten, context: PassContext, packed: bool
+) -> Candidate | None:
+    """irc on factors of f32 that are cut into parts of bf16, where registers of whole tiles take
+    these; packed: on a frozen weight that is laid out once."""
+    target, options = target_of(context), context.options
+    if call.callee not in MATRIX_PRODUCTS or (options is not None and not options.split_products):
+        return None
+    dot = split_rows_of(element_of(call))
+    if dot is None or not takes_parts(product_sizes(call), element_of(call), target):
+        return None
+    entries = 'products = "bf16x6"'
+    if packed:
+        vectors = 2 * dot.tile[1] // target.lanes(dot.accumulator)
+        entries += f", tile_vectors = {vectors} : i64"
+    return Candidate("irc", f"#loop.schedule<cpu, {entries}>")
+
+
+def product_sizes(call: graph.CallAten) -> list[Dim]:
+    """The sizes of a product: the left factor's, and columns."""
+    left, right = (call.operands[number].type for number in factors(call))
+    assert isinstance(left, TensorType) and isinstance(right, TensorType)
+    return [*left.shape, right.shape[-1]]
 
 
 def element_of(call: graph.CallAten) -> Type:
@@ -295,5 +324,5 @@ def described(call: graph.CallAten, more: int = 0) -> str:
     return f"{call.callee.split('.')[1]} {types[0].element} {sizes}{around}"
 
 
-__all__ = ["described", "element_of", "fastest", "is_frozen", "is_packed", "own_candidates",
-           "panels_for", "product_problem"]  # fmt: skip
+__all__ = ["described", "element_of", "fastest", "in_parts_for", "is_frozen", "is_packed",
+           "own_candidates", "panels_for", "product_problem", "product_sizes"]  # fmt: skip

@@ -76,6 +76,16 @@ class CpuSchedule:
         raise InvalidIR(f"its schedule has no entry '{name}'; the pass 'schedule' writes it",
                         op=self._op)  # fmt: skip
 
+    @property
+    def in_matrices(self) -> bool:
+        """Whether registers that hold whole tiles multiply."""
+        return self.products in ("matrix", "bf16x6")
+
+    @property
+    def is_split(self) -> bool:
+        """Whether they multiply parts that factors are cut into."""
+        return bool(self.products == "bf16x6")
+
     def has(self, name: str) -> bool:
         """Whether it has an entry."""
         return name in vars(self)

@@ -13,6 +13,7 @@ from irc.analysis.loop import estimate
 from irc.dialects import arith, loop
 from irc.dialects.kernel.dots import LaneDot, Rows
 from irc.ir.core import Operation
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, coefficient
 from irc.ir.types import element_bytes
 from irc.passes.kernel.cpu.contraction.ahead import copies_ahead, parts_of, tiles_of
@@ -34,6 +35,7 @@ from irc.passes.kernel.cpu.contraction.tiling import (
     runs_of,
     simplify_places,
 )
+from irc.passes.kernel.cpu.contraction.woven import may_weave
 from irc.passes.kernel.cpu.plan import Axis, CpuPlan, find_collapses, lane_stride
 from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
 from irc.passes.kernel.plan.plan import Plan
@@ -189,10 +191,10 @@ class _TileChooser:
         heavy = sum(map(op_cost, ops)) >= features.heavy_rest
         heavy |= any(isinstance(op, arith.TruncFOp) for op in ops)
         fill(terms=features.unrolled_terms, in_turn=heavy, skew=features.packed_skew)
-        fill(woven=own.products == "matrix")
-        if own.products == "matrix":
+        if own.in_matrices:
             fill(group=1, offset=0)
             return self._matrix(own, fill)
+        fill(woven=False)
         if own.products == "depth":
             fill(group=self._group(own))
             fill(offset=self._offset(own))
@@ -290,10 +292,11 @@ class _TileChooser:
         """Whether the target's registers of whole tiles take the factors, the one with the columns
         as it lies or packed, where it meets enough rows."""
         left, right = self._sides(own)
-        dot = dot_of_factors(left, right)
+        own = CpuSchedule(**{"products": "matrix", **vars(own)})
+        dot = dot_of_factors(left, right, own)
         if dot is None or not set(dot.sets) <= set(self.target.features.sets):
             return False
-        if own.has("block_depth"):
+        if own.has("block_depth") and own.block_depth % dot.tile[2]:
             return False
         if (own.has("pack_right") and own.pack_right != packed) or (
             packed and estimate(self.rows.extent) < self.target.features.matrix_rows
@@ -303,13 +306,13 @@ class _TileChooser:
         if own.has("point_columns") and own.point_columns % panel:
             return False
         right.packed, left.packed = packed, self._rows_lie_across(own)
-        return not misfit(left, right, self.row_run, self.columns, self.depth_run, panel)
+        return not misfit(left, right, self.row_run, self.columns, self.depth_run, panel, own)
 
     def _rows_lie_across(self, own: CpuSchedule) -> bool:
         """Whether rows must be packed for registers that hold whole tiles, or are meant to be."""
         if own.has("pack_left"):
             return own.pack_left
-        return not reads_terms(self._sides(own)[0], self.row_run, self.depth_run)
+        return own.is_split or not reads_terms(self._sides(own)[0], self.row_run, self.depth_run)
 
     def _dividing(self, own: CpuSchedule, most: int) -> int:
         """The most rows of a tile up to so many that blocks which are there consist of."""
@@ -323,23 +326,40 @@ class _TileChooser:
     def _matrix(self, own: CpuSchedule, fill: Callable[..., None]) -> CpuSchedule:
         """The other entries where registers hold whole tiles: two of rows by two of columns."""
         depth, rows = self.depth_run.axis, estimate(self.rows.extent)
-        dot = dot_of_factors(*self._sides(own))
-        assert dot is not None
+        dot = dot_of_factors(*self._sides(own), own)
+        if dot is None:
+            raise InvalidIR("no registers hold tiles of its factors' elements (products)",
+                            op=self.products.member.compute)  # fmt: skip
         fill(tile_vectors=self._panel(own, dot) // own.lanes)
         fill(tile_rows=self._dividing(own, min(2 * dot.tile[0], max(rows, 1))))
         fill(pack_right=not self._multiplies(own, False))
         asked = own.has("pack_left")
-        fill(pack_left=self._rows_lie_across(own), block_depth=0, inner="rows", pack_ahead=0)
+        fill(pack_left=self._rows_lie_across(own), inner="rows", pack_ahead=0)
+        fill(block_depth=self._split_depth(depth.extent, dot) if own.is_split else 0)
+        fill(woven=may_weave(self.columns.extent, depth.extent, own))
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
         if not asked and not own.pack_right:
             # Each point packs them for itself.
             together = own.point_columns or estimate(self.columns.extent)
             own.pack_left |= together >= self.target.features.matrix_columns
-        room = self.target.processor.core_bytes // (2 * max(estimate(depth.extent), 1))
+        terms = max(own.block_depth or estimate(depth.extent), 1)
+        room = self.target.processor.core_bytes // (2 * terms)
+        if own.is_split:
+            size = dot.parts * element_bytes(dot.element)
+            room = int(self.target.features.cut_room * 2 * room / size)
         most = max(room // own.tile_rows, 1) * own.tile_rows
         fill(block_rows=0 if most >= rows else most)
         return own
+
+    def _split_depth(self, extent: Dim, dot: Rows) -> int:
+        """Terms that are added before the next ones, about equally many in whole registers; 0:
+        all."""
+        deepest = self.target.features.cut_depth
+        if not isinstance(extent, int) or extent <= deepest:
+            return 0
+        parts = -(-extent // deepest)
+        return -(-extent // (parts * dot.tile[2])) * dot.tile[2]
 
     def _along_depth(self, own: CpuSchedule, fill: Callable[..., None]) -> CpuSchedule:
         """The other entries where vectors run along the depth."""

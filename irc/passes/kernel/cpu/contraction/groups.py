@@ -4,8 +4,10 @@ A factor keeps its elements then. What has the rows has its terms side by side, 
 packed; what has the columns lies, or is packed, in panels in which groups of terms of a column are
 side by side: of bf16, `w[floordiv(n, 48), floordiv(k, 2), mod(n, 48), mod(k, 2)]`. Groups are made
 in registers: where the terms lie side by side, squares of them are exchanged as numbers as wide as
-a group; where the columns do, lines of them are interleaved. What is no whole square or line, and
-any other factor, is evaluated as others are, and stored element by element.
+a group; where the columns do, lines of them are interleaved. Numbers of f32 are exchanged as they
+are, and each line is cut into parts of bf16 before it is interleaved with the next. What is no
+whole square or line, and any other factor, is evaluated as others are, and stored element by
+element.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from irc.ir.core import Value
 from irc.ir.types import FloatType, VectorType, i32
 from irc.passes.kernel.cpu.contraction.packing import RIGHT, pack_right
 from irc.passes.kernel.cpu.contraction.runs import Stretch
+from irc.passes.kernel.cpu.contraction.split import cut
 from irc.passes.kernel.cpu.contraction.tiling import Tiling, reads_depth, reads_vectors
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.cpu.place import OUTER
@@ -40,6 +43,8 @@ def pack_groups(
     along = reads_depth(tiling.right, tiling.columns.name, tiling.depth_run)
     across = reads_vectors(tiling.right, tiling.columns.name, tiling.depth_run, own.lanes)
     units = (SQUARE, SQUARE * tiling.group) if along else (own.lanes, tiling.group)
+    if own.is_split and along:
+        units = own.lanes, own.lanes
     even = [
         _is_even(axis, block, unit) for axis, block, unit in
         zip((tiling.columns, tiling.depth), (own.point_columns, own.block_depth), units,
@@ -54,7 +59,10 @@ def pack_groups(
         for stretch, unit, whole in zip((columns, depth), units, even, strict=True)
     ]
     inside = Stretch(columns.lower, middle[0]), Stretch(depth.lower, middle[1])
-    (_pack_squares if along else _pack_lines)(owner, scope, columns, depth, *inside)
+    pack = _pack_squares if along else _pack_lines
+    if own.is_split:
+        pack = _cut_squares if along else _cut_lines
+    pack(owner, scope, columns, depth, *inside)
     if not even[0]:
         pack_right(owner, scope, columns, depth, Stretch(middle[0], columns.upper), depth)
     if not even[1]:
@@ -173,6 +181,91 @@ def _pack_lines(
         return []
 
     emitter.for_loop(terms.lower, terms.upper, group, (), at)
+
+
+# -- what is cut into parts
+
+
+def _cut_squares(
+    owner: ProductWriter, scope: VectorScope, columns: Stretch, depth: Stretch,
+    some: Stretch, terms: Stretch,
+) -> None:  # fmt: skip
+    """Some columns of a block, and some of its terms, which lie side by side."""
+    source, emitter, tiling = _Source(owner, scope, columns, depth), owner.emitter, owner.tiling
+    lanes, panel, group = owner.schedule.lanes, tiling.packed_panel, tiling.group
+    line = emitter.vector_type(source.element, lanes)
+    square = VectorType((lanes, lanes), source.element)
+
+    def lines(column: Scalar, _: Sequence[Value]) -> list[Value]:
+        starts = [source.place(emitter.plus(column, number), 0) for number in range(lanes)]
+        begin = source.begin(column)
+
+        def square_at(term: Scalar, _: Sequence[Value]) -> list[Value]:
+            rows = emitter.filled(0.0, source.element, square)
+            for number, start in enumerate(starts):
+                loaded = emitter.load(
+                    source.pointer, emitter.plus(start, term), line, None, None
+                )
+                rows = emitter.add(kernel.InsertOp, (loaded, rows, emitter.value(number)), square)
+            rows = emitter.add(kernel.TransposeOp, (rows,), square)
+            first = emitter.plus(begin, emitter.times(term, panel))
+            for number in range(0, lanes, group):
+                pair = [
+                    emitter.add(kernel.ExtractOp, (rows, emitter.value(number + k)), line)
+                    for k in range(group)
+                ]
+                _store_parts(source, pair, emitter.plus(first, number * panel))
+            return []
+
+        emitter.for_loop(terms.lower, terms.upper, lanes, (), square_at)
+        return []
+
+    emitter.for_loop(some.lower, some.upper, lanes, (), lines)
+
+
+def _cut_lines(
+    owner: ProductWriter, scope: VectorScope, columns: Stretch, depth: Stretch,
+    some: Stretch, terms: Stretch,
+) -> None:  # fmt: skip
+    """Some columns of a block, which lie side by side, and some of its terms."""
+    source, emitter, tiling = _Source(owner, scope, columns, depth), owner.emitter, owner.tiling
+    group, lanes = tiling.group, owner.schedule.lanes
+    line = emitter.vector_type(source.element, lanes)
+
+    def at(term: Scalar, _: Sequence[Value]) -> list[Value]:
+        def vectors(column: Scalar, _: Sequence[Value]) -> list[Value]:
+            pair = [
+                emitter.load(
+                    source.pointer, source.place(column, emitter.plus(term, number)), line, None,
+                    None,
+                )
+                for number in range(group)
+            ]  # fmt: skip
+            target = emitter.plus(source.begin(column), emitter.times(term, tiling.packed_panel))
+            _store_parts(source, pair, target)
+            return []
+
+        emitter.for_loop(some.lower, some.upper, lanes, (), vectors)
+        return []
+
+    emitter.for_loop(terms.lower, terms.upper, group, (), at)
+
+
+def _store_parts(source: _Source, lines: Sequence[Value], target: Scalar) -> None:
+    """Cut lines of columns into parts, and store these, terms of a column side by side."""
+    owner, emitter = source.owner, source.emitter
+    lanes, element = owner.schedule.lanes, owner.tiling.factor_element
+
+    def typed(of: Type) -> Type:
+        return emitter.vector_type(of, lanes)
+
+    every = [cut(emitter.add, line, typed) for line in lines]
+    apart = emitter.scalar(owner.parts_apart, source.scope)
+    wide = emitter.vector_type(element, lanes * len(lines))
+    for part, vectors in enumerate(zip(*every, strict=True)):
+        together = emitter.add(kernel.InterleaveOp, vectors, wide)
+        there = emitter.plus(target, emitter.times(apart, part))
+        emitter.store(together, source.memory, there, None)
 
 
 # -- products

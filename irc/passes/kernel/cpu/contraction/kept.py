@@ -6,6 +6,7 @@ each other, then those of the next one. A point of the parallel space begins wit
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from irc.dialects import kernel
@@ -59,6 +60,36 @@ class KeptSums:
             [total(row, vector, value) for vector, value in enumerate(line)]
             for row, line in enumerate(sums)
         ]
+
+    def add_room(self, room: Value, finish: Callable[[], None]) -> None:
+        """Add the sums in the tile's room to what was put aside, if anything was: there, or after
+        the last part in the room, of which `finish` computes what follows."""
+        emitter, tile = self.emitter, self.tile
+        extent = emitter.scalar(self.tiling.depth.extent, tile.scope)
+
+        def last() -> None:
+            self._add(room, room, 0)
+            finish()
+
+        emitter.when(
+            emitter.compare("sge", tile.depth.upper, extent), last,
+            lambda: self._add(room, self.memory, self.begin),
+        )  # fmt: skip
+
+    def _add(self, room: Value, target: Value, begin: Scalar) -> None:
+        """Write the sums of a room and of what was put aside to a target."""
+        emitter, type_, own = self.emitter, self.tile.tiles.vector, self.tiling.schedule
+        later = emitter.compare("sgt", self.tile.depth.lower, 0)
+        mask = emitter.add(kernel.SplatOp, (later,), emitter.vector_type(i1, own.lanes))
+
+        def at(place: Scalar, _: Sequence[Value]) -> list[Value]:
+            value = emitter.load(room, place, type_, None, None)
+            before = emitter.load(self.memory, emitter.plus(self.begin, place), type_, mask, None)
+            total = self.tile.tiles.arithmetic.add(value, before)
+            emitter.store(total, target, emitter.plus(begin, place), None)
+            return []
+
+        emitter.for_loop(0, self.tile.count * self.tiling.panel, own.lanes, (), at)
 
     def replace(self, sums: list[list[Value]]) -> None:
         """Put these aside."""

@@ -38,7 +38,7 @@ def form_contraction_kernel(
     simplify_places(plan)
     own = collapse_plan(plan, top)[0]
     tiling = tiling_of(plan, top, own)
-    if own.products == "matrix":
+    if own.in_matrices:
         check_matrix(tiling)
     if own.woven:
         check_woven(tiling)

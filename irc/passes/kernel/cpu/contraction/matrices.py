@@ -1,24 +1,33 @@
-"""Sums of products by registers of whole tiles: `products = "matrix"`.
+"""Sums of products by registers of whole tiles: `products = "matrix"`, `products = "bf16x6"`.
 
 The factor with the rows is read where it lies, its terms side by side, or is packed as registers
 hold it, so that each is loaded from lines of the cache that follow each other. The one with the
 columns lies, or is packed, in panels of a register's columns in which groups of terms of a column
 are side by side: of bf16, `w[floordiv(n, 16), floordiv(k, 2), mod(n, 16), mod(k, 2)]`. The sums
-of a tile, of all of the depth, go into the room of the tile's sums, from where what follows takes
-them.
+of a tile go into the room of the tile's sums, from where what follows takes them.
+
+Factors of f32 are cut into three parts of bf16 when they are packed: a = a1 + a2 + a3, each with 8
+of its 24 bits. The one with the rows always is; one with the columns that was frozen has an array
+of panels for each part, which the products read as their sum. Of the nine products of parts three
+are less than 2^-24 of the whole and are left out, so that sums are as exact as those of f32 (Henry,
+Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
+Computations", 2019), and take six of the registers' products for 16 times a vector's rate.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from irc.dialects import kernel
-from irc.dialects.kernel.dots import Rows, rows_of
+from irc.dialects.kernel.dots import Rows
 from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import coefficient, substitute, symbol
-from irc.passes.kernel.cpu.contraction.packing import LEFT, number_in, pack_rows
+from irc.ir.symbols import coefficient, dim_product, substitute, symbol
+from irc.ir.types import TensorType
+from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, number_in, pack_rows
 from irc.passes.kernel.cpu.contraction.runs import AxisRun, Stretch
 from irc.passes.kernel.cpu.contraction.tiling import (
     TiledFactor,
@@ -27,10 +36,12 @@ from irc.passes.kernel.cpu.contraction.tiling import (
     reads_panels,
     reads_rows,
     reads_vectors,
+    rows_for,
 )
 from irc.passes.kernel.cpu.contraction.woven import beside
 from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.plan import Axis
+from irc.passes.kernel.cpu.schedule import CpuSchedule
 
 if TYPE_CHECKING:
     from irc.passes.kernel.cpu.contraction.products import ProductWriter
@@ -39,36 +50,41 @@ if TYPE_CHECKING:
 _PANEL = "_panel"
 
 
-def dot_of_factors(left: TiledFactor, right: TiledFactor) -> Rows | None:
+def dot_of_factors(
+    left: TiledFactor, right: TiledFactor, own: CpuSchedule
+) -> Rows | None:
     """What multiplies two factors of which one is read as it lies; None for nothing."""
+    if own.is_split:
+        both = {factor.side.value.type for factor in (left, right)}
+        return None if right.begin is None or len(both) > 1 else rows_for(left, own)
     element = left.side.narrow.type
     if right.access is None or right.side.narrow.type is not element:
         return None
-    return rows_of(element)
+    return rows_for(left, own)
 
 
 def misfit(
     left: TiledFactor, right: TiledFactor, rows: AxisRun, columns: Axis, depths: AxisRun,
-    panel: int,
+    panel: int, own: CpuSchedule,
 ) -> str:  # fmt: skip
     """Why two factors are not multiplied by registers of whole tiles; "" where they are."""
-    dot = dot_of_factors(left, right)
+    dot = dot_of_factors(left, right, own)
     if dot is None:
         return "no registers hold tiles of its factors' elements, or they are not read as they lie"
     tile, depth = dot.tile, depths.axis
     if not isinstance(rows.axis.extent, int) or not isinstance(depth.extent, int):
         return "its numbers of rows and of terms are to be known"
-    if depth.extent % tile[2] or not isinstance(columns.extent, int) or columns.extent % panel:
-        return f"its terms are no multiple of {tile[2]}, or its columns none of {panel}"
+    if depth.extent % tile[2] or not isinstance(columns.extent, int):
+        return f"its terms are no multiple of {tile[2]}, or its columns no number"
     if panel not in (tile[1], 2 * tile[1]):
         return f"a panel has {tile[1]} or {2 * tile[1]} columns, not {panel}"
-    if not left.packed and not reads_terms(left, rows, depths):
+    if not left.packed and (own.is_split or not reads_terms(left, rows, depths)):
         return "the factor with the rows has not its terms side by side"
     if right.packed:
         along = reads_depth(right, columns.name, depths)
         across = reads_vectors(right, columns.name, depths, tile[1])
         return "" if along or across else "the factor with the columns is no matrix"
-    if len(depths.parts) > 1 or not _in_panels(right, columns.name, depth, dot):
+    if len(depths.parts) > 1 or not _in_panels(right, columns, depth, dot, panel):
         return f"the factor with the columns is not in panels with groups of {dot.group} terms"
     return ""
 
@@ -78,25 +94,42 @@ def reads_terms(left: TiledFactor, rows: AxisRun, depths: AxisRun) -> bool:
     return reads_rows(left, rows, depths) and reads_depth(left, rows.axis.name, depths)
 
 
-def _in_panels(right: TiledFactor, columns: str, depth: Axis, dot: Rows) -> bool:
-    """Whether the factor with the columns lies in panels of a tile's columns, one after the other.
-    """
-    access, width = right.access, dot.tile[1]
-    if access is None or not reads_panels(right, columns, depth.name, width, dot.group):
+def _in_panels(
+    right: TiledFactor, columns: Axis, depth: Axis, dot: Rows, panel: int
+) -> bool:
+    """Whether the factor with the columns, or each part of it, lies in panels of a tile's columns,
+    one after the other, of which a tile reads whole ones."""
+    begin, width = (right.first if dot.parts > 1 else right.access), dot.tile[1]
+    if begin is None or begin.storage is None:
         return False
-    first = substitute(access.expression, {columns: symbol(_PANEL) * width, depth.name: 0})
-    return coefficient(first, _PANEL) == width * depth.extent
+    if begin.storage.element is not dot.element:
+        return False
+    of = attrs.evolve(right, access=begin)
+    if not reads_panels(of, columns.name, depth.name, width, dot.group):
+        return False
+    first = substitute(begin.expression, {columns.name: symbol(_PANEL) * width, depth.name: 0})
+    extents = columns.extent, depth.extent
+    assert isinstance(extents[0], int) and isinstance(extents[1], int)
+    step, count = width * extents[1], -(-extents[0] // panel) * (panel // width)
+    begins, array = substitute(first, {_PANEL: 0}), begin.storage.value.type
+    assert isinstance(array, TensorType)
+    room = dim_product(array.shape) - (dot.parts - 1) * right.apart
+    if isinstance(begins, int) and isinstance(room, int):
+        inside = begins + count * step <= room  # of the last part's array, or of the only one
+    else:
+        inside = extents[0] % panel == 0
+    return coefficient(first, _PANEL) == step and inside
 
 
 def check_matrix(tiling: Tiling) -> None:
     """Raise InvalidIR for a schedule that doesn't fit the factors."""
     left, right, own = tiling.left, tiling.right, tiling.schedule
-    reason = misfit(
-        left, right, tiling.row_run, tiling.columns, tiling.depth_run, tiling.panel
+    dot, reason = dot_of_factors(left, right, own), ""
+    if dot is not None and own.block_depth % dot.tile[2]:
+        reason = f"parts of the depth are multiples of {dot.tile[2]} (block_depth)"
+    reason = reason or misfit(
+        left, right, tiling.row_run, tiling.columns, tiling.depth_run, tiling.panel, own
     )
-    if own.block_depth:
-        reason = "all terms are summed up at once (block_depth)"
-    dot = dot_of_factors(left, right)
     if dot is not None and own.tile_rows > 2 * dot.tile[0]:
         reason = reason or f"a tile has up to {2 * dot.tile[0]} rows (tile_rows)"
     if reason:
@@ -104,12 +137,11 @@ def check_matrix(tiling: Tiling) -> None:
                         op=tiling.products.member.compute)  # fmt: skip
 
 
-def whole_tiles(tiling: Tiling) -> int:
-    """The elements of the rows of a tile of sums that are packed, in whole registers."""
-    dot = dot_of_factors(tiling.left, tiling.right)
-    depth = tiling.depth.extent
-    assert dot is not None and isinstance(depth, int)
-    return -(-tiling.schedule.tile_rows // dot.tile[0]) * dot.tile[0] * depth
+def part_of_tiles(tiling: Tiling, depth: int) -> int:
+    """The elements of a part of the rows of a tile of sums that are packed, of so many terms, in
+    whole registers."""
+    height = tiling.dot.tile[0]
+    return -(-tiling.schedule.tile_rows // height) * height * depth
 
 
 def pack_tiles(
@@ -117,35 +149,37 @@ def pack_tiles(
 ) -> None:
     """Evaluate the factor with the rows over a block, as registers hold it."""
     tiling, emitter = owner.tiling, owner.emitter
-    dot, count = dot_of_factors(tiling.left, tiling.right), tiling.schedule.tile_rows
-    assert dot is not None and isinstance(tiling.depth.extent, int)
-    (height, _, length), whole = dot.tile, whole_tiles(tiling)
+    (height, _, length), count = tiling.dot.tile, tiling.schedule.tile_rows
+    part = part_of_tiles(tiling, owner.known_depth)
+    whole = part * tiling.parts
     before = emitter.times(emitter.quotient(rows.lower, count, True), whole)
+    before = emitter.plus(before, emitter.times(depth.lower, height))
     row, term = number_in(tiling.row_run), number_in(tiling.depth_run)
     within = row % count
-    target = row // count * whole + within // height * (height * tiling.depth.extent)
+    target = row // count * whole + within // height * (height * owner.known_depth)
     target = target + within % height * length + term // length * (height * length)
-    pack_rows(owner, scope, rows, depth, before, target + term % length)
+    pack_rows(owner, scope, rows, depth, before, target + term % length, part)
 
 
 def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
     """Write the sums of the panel from `column` on into the tile's room."""
-    emitter, tiling = tile.emitter, tile.tiling
-    columns, depth = tile.right_lines([column]), tiling.depth.extent
-    dot = dot_of_factors(tiling.left, tiling.right)
-    assert dot is not None and isinstance(depth, int)
+    emitter, tiling, owner = tile.emitter, tile.tiling, tile.owner
+    dot, columns, depth = tiling.dot, tile.right_lines([column]), tile.depth
+    terms = emitter.minus(depth.upper, depth.lower)
     step: Scalar
     pointer: Value
+    part = part_of_tiles(tiling, owner.known_depth)
     if tiling.left.packed:
         number = emitter.quotient(
             emitter.minus(tile.row, tile.rows.lower), tiling.schedule.tile_rows, True
         )
-        place = emitter.plus(tile.scope.names[LEFT], emitter.times(number, whole_tiles(tiling)))
-        pointer, step = tile.owner.memory[LEFT], dot.tile[0] * depth
+        passed = emitter.times(number, part * tiling.parts)
+        place = emitter.plus(tile.scope.names[LEFT], passed)
+        pointer, step = owner.memory[LEFT], dot.tile[0] * owner.known_depth
     else:
         rows, access = tile.left_lines(), tiling.left.access
         assert access is not None
-        pointer, place = rows.pointer, rows.places[0]
+        pointer, place = rows.pointer, emitter.plus(rows.places[0], depth.lower)
         along = coefficient(access.expression, tiling.rows.name) or 0
         step = emitter.scalar(along, tile.scope)
     attributes: dict[str, A.Attribute] = {
@@ -153,12 +187,21 @@ def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
     }  # fmt: skip
     if tiling.left.packed:
         attributes["in_tiles"] = A.BoolAttr(True)
-    operands = (pointer, emitter.value(place), emitter.value(step), columns.pointer,
-                emitter.value(columns.places[0]), room, emitter.value(depth))  # fmt: skip
+    first = emitter.plus(columns.places[0], emitter.times(depth.lower, dot.tile[1]))
+    if tiling.right.packed:
+        passed = emitter.minus(column, tile.columns.lower)
+        passed = emitter.times(passed, emitter.scalar(owner.packed_depth, tile.scope))
+        first = emitter.plus(tile.scope.names[RIGHT], passed)
+    operands = [pointer, emitter.value(place), emitter.value(step), columns.pointer,
+                emitter.value(first), emitter.value(owner.panel_step(tile.scope)), room,
+                emitter.value(terms)]  # fmt: skip
+    if tiling.parts > 1:
+        apart = emitter.scalar(owner.parts_apart, tile.scope)
+        operands += [emitter.value(part), emitter.value(apart)]
     regions = (beside(tile, column, dot),) if tiling.schedule.woven else ()
     op = kernel.DotRowsOp(operands, (), attributes, regions, emitter.location)
     emitter.block.append(op)
 
 
-__all__ = ["check_matrix", "dot_of_factors", "misfit", "multiply", "pack_tiles", "reads_terms",
-           "whole_tiles"]  # fmt: skip
+__all__ = ["check_matrix", "dot_of_factors", "misfit", "multiply", "pack_tiles", "part_of_tiles",
+           "reads_terms"]  # fmt: skip

@@ -18,6 +18,7 @@ from irc.ir.symbols import Dim, coefficient, known_divisible, symbol
 from irc.ir.types import TensorType
 from irc.passes.common.bodies import Body
 from irc.passes.kernel.cpu.contraction.runs import AxisRun, Stretch
+from irc.passes.kernel.cpu.contraction.split import cut
 from irc.passes.kernel.cpu.contraction.tiling import TiledFactor
 from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.nest import Nest
@@ -53,7 +54,8 @@ def pack_right(
     else:
         target = target + place // group * (group * panel) + place % group
     across = AxisRun(tiling.columns, [tiling.columns])
-    _PackedFactor(owner, RIGHT, tiling.right, tiling.depth_run, across, target).run(
+    factor = tiling.right, tiling.depth_run, across
+    _PackedFactor(owner, RIGHT, *factor, target, owner.parts_apart).run(
         inner, terms or depth, some or columns
     )
 
@@ -71,15 +73,14 @@ def pack_left(
 
 def pack_rows(
     owner: ProductWriter, scope: VectorScope, rows: Stretch, depth: Stretch, before: Scalar,
-    target: Dim,
+    target: Dim, apart: Dim = 0,
 ) -> None:  # fmt: skip
     """Evaluate the factor with the rows over a block, into memory of which `before` elements are
-    left out."""
+    left out. apart: elements between the parts that it is cut into."""
     tiling, inner = owner.tiling, scope.child(OUTER)
     inner.names[_BEGIN] = owner.emitter.minus(inner.names[LEFT], before)
-    _PackedFactor(
-        owner, LEFT, tiling.left, tiling.row_run, tiling.depth_run, target + symbol(_BEGIN)
-    ).run(inner, rows, depth)
+    factor = tiling.left, tiling.row_run, tiling.depth_run
+    _PackedFactor(owner, LEFT, *factor, target + symbol(_BEGIN), apart).run(inner, rows, depth)
 
 
 def number_in(run: AxisRun) -> Dim:
@@ -91,17 +92,18 @@ def number_in(run: AxisRun) -> Dim:
 
 
 class _PackedFactor:
-    """A map over two axes, vectors of which run along `inner`, that writes at `target`."""
+    """A map over two axes, vectors of which run along `inner`, that writes at `target`, and the
+    parts that it is cut into `apart` elements from each other."""
 
     def __init__(
         self, owner: ProductWriter, name: str, factor: TiledFactor, outer: AxisRun,
-        inner: AxisRun, target: Dim,
+        inner: AxisRun, target: Dim, apart: Dim,
     ) -> None:  # fmt: skip
         self.owner, self.emitter = owner, owner.emitter
         self.outer_run, self.inner_run = outer, inner
         self.outer, self.inner = outer.inner, inner.inner
         self.lanes = owner.schedule.lanes
-        self.member = self._member(name, factor, target)
+        self.member = self._member(name, factor, target, apart)
         state = self.state = KernelState(owner.emitter)
         state.pointers, state.positive = owner.state.pointers, owner.state.positive
         state.guards, state.written = owner.state.guards, owner.state.written
@@ -131,13 +133,16 @@ class _PackedFactor:
             if isinstance(op, loop.ReadOp)
         )
 
-    def _member(self, name: str, factor: TiledFactor, target: Dim) -> CpuMember:
+    def _member(
+        self, name: str, factor: TiledFactor, target: Dim, apart: Dim
+    ) -> CpuMember:
         """The side's operations as a compute of their own."""
-        owner, body = self.owner, Body()
+        owner, body, is_split = self.owner, Body(), self.owner.schedule.is_split
         original = owner.tiling.products.member
         copies: dict[Value, Value] = {}
         reads: dict[Operation, Access] = {}
-        value = factor.side.narrow if owner.tiling.group > 1 else factor.side.value
+        narrow = owner.tiling.group > 1 and not is_split
+        value = factor.side.narrow if narrow else factor.side.value
         for op in factor.side.ops:
             if value is not factor.side.value and op is factor.side.value.defining_op:
                 continue
@@ -146,16 +151,24 @@ class _PackedFactor:
             if access is not None:
                 positions = {n: copies[v] for n, v in access.positions.items()}
                 reads[copy] = Access(access.expression, access.storage, positions)
-        body.finish([copies[value]])
+        values = [copies[value]]
+        if is_split:
+            values = cut(body.add, values[0], lambda element: element)
+        body.finish(values)
         memory = owner.memory[name]
         both = (self.outer, self.inner)
         axes = A.ArrayAttr([loop.AxisAttr(a.name, "par", a.extent) for a in both])
         type_ = TensorType((self.outer.extent, self.inner.extent), owner.tiling.factor_element)
-        entries: dict[str, A.Attribute] = {"axes": axes, "outputs": A.ArrayAttr([loop.MAP])}
-        compute = loop.ComputeOp((), (type_,), entries, (Region([body.block]),))
+        outputs = A.ArrayAttr([loop.MAP] * len(values))
+        entries: dict[str, A.Attribute] = {"axes": axes, "outputs": outputs}
+        compute = loop.ComputeOp((), (type_,) * len(values), entries, (Region([body.block]),))
         owner.temporary.append(compute)
-        store = Access(target, Storage("argument", memory, ()), {}, True)
-        return CpuMember(compute, [], reads, {compute.results[0]: [store]}, [])
+        place = Storage("argument", memory, ())
+        stores: dict[Value, list[Access]] = {
+            result: [Access(target + apart * part, place, {}, True)]
+            for part, result in enumerate(compute.results)
+        }
+        return CpuMember(compute, [], reads, stores, [])
 
     def run(self, scope: VectorScope, outer: Stretch, inner: Stretch) -> None:
         """Write the loops over [outer) and [inner)."""

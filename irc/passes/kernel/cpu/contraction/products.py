@@ -14,7 +14,7 @@ from irc.ir.symbols import Dim, Range, ceildiv, maximum, range_of
 from irc.ir.types import TensorType, contiguous_strides
 from irc.passes.kernel.cpu.contraction.ahead import pack_panel
 from irc.passes.kernel.cpu.contraction.groups import pack_groups
-from irc.passes.kernel.cpu.contraction.matrices import pack_tiles, whole_tiles
+from irc.passes.kernel.cpu.contraction.matrices import pack_tiles, part_of_tiles
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, pack_left, pack_right
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tile import TileWriter
@@ -41,6 +41,8 @@ class ProductWriter:
         """At least how many tiles of rows a block has that are whole."""
         self.left_row: Dim = self.depth_block
         self.sums_panel: Dim = 0
+        self.parts_apart: Dim = tiling.right.apart
+        """Elements between the parts of the factor with the columns."""
         self.workspaces = self._workspaces(grid)
         self.temporary: list[Operation] = []
 
@@ -59,6 +61,18 @@ class ProductWriter:
         return self.depth_block if group == 1 else ceildiv(self.depth_block, group) * group
 
     @property
+    def known_depth(self) -> int:
+        """The terms of a block of the depth, which is a number."""
+        depth = self.depth_block
+        assert isinstance(depth, int)
+        return depth
+
+    def panel_step(self, scope: VectorScope) -> Scalar:
+        """Elements between the panels of registers' columns."""
+        depth = self.packed_depth if self.tiling.right.packed else self.tiling.depth.extent
+        return self.emitter.scalar(depth * self.tiling.packed_panel, scope)
+
+    @property
     def in_parts(self) -> bool:
         """Whether sums are of parts of the depth at first."""
         return self.depth_block is not self.tiling.depth.extent
@@ -73,10 +87,13 @@ class ProductWriter:
             self.left_row = (-(-depth // own.skew) + 1) * own.skew
             rows = own.block_rows or own.point_rows or tiling.rows.extent
             sizes[LEFT] = rows * self.left_row
-            if own.products == "matrix":
-                sizes[LEFT] = ceildiv(rows, own.tile_rows) * whole_tiles(tiling)
+            if own.in_matrices:
+                tiles = part_of_tiles(tiling, depth) * tiling.parts
+                sizes[LEFT] = ceildiv(rows, own.tile_rows) * tiles
         if tiling.right.packed:
             sizes[RIGHT] = (2 * tiling.panel if own.pack_ahead else padded) * self.packed_depth
+            self.parts_apart = sizes[RIGHT]
+            sizes[RIGHT] = sizes[RIGHT] * tiling.parts
         if self.in_parts:
             # Those of a tile lie together, the tiles of a panel after each other.
             lines = ceildiv(own.point_rows or tiling.rows.extent, own.tile_rows)
@@ -167,7 +184,7 @@ class ProductWriter:
             if own.block_rows:
                 part.upper = emitter.least(emitter.plus(first, own.block_rows), rows.upper)
             if tiling.left.packed:
-                (pack_tiles if own.products == "matrix" else pack_left)(self, inner, part, depth)
+                (pack_tiles if own.in_matrices else pack_left)(self, inner, part, depth)
             self.tiles.over(inner, part, columns, depth)
             return []
 

@@ -214,11 +214,13 @@ class SumTile:
         if self.tiles.in_room:
             room = self.tiles.scratch
             assert room is not None
-            if self.tiles.schedule.products == "matrix":
+            if self.tiles.schedule.in_matrices:
                 multiply(self, room, column)
             else:
                 fill_room(self, room, column, masks)
-            if not self.tiles.schedule.woven:
+            if self.owner.in_parts:
+                KeptSums(self, column).add_room(room, partial(self._finish_room, column, masks))
+            elif not self.tiles.schedule.woven:
                 self._finish_room(column, masks)
             return
         if not self.owner.in_parts:
@@ -410,7 +412,7 @@ class SumTile:
         factor, memory = self.tiling.right, self.owner.memory
         if factor.packed:
             return memory[RIGHT], self.tiling.factor_element, self.tiling.panel
-        access = factor.access
+        access = factor.begin
         assert access is not None and access.storage is not None
         if self.tiling.group > 1 and self.tiles.schedule.products != "depth":
             pointer = self.tiles.state.pointers[access.storage.value]
@@ -431,7 +433,7 @@ class SumTile:
             first = emitter.times(emitter.minus(column, self.columns.lower), depth)
             before = emitter.times(self.depth.lower, tiling.panel)
             return emitter.minus(emitter.plus(names[RIGHT], first), before)
-        access = tiling.right.access
+        access = tiling.right.begin
         assert access is not None
         scope = (at or self.scope).child(OUTER)
         scope.names[tiling.columns.name] = column

@@ -7,12 +7,13 @@ axes are outer ones, each point of which is a product of its own. What is summed
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import attrs
 
 from irc.analysis.contraction import Contraction, Side, contraction_of
-from irc.dialects.kernel.dots import LANE_DOTS, rows_of
+from irc.dialects.kernel.dots import LANE_DOTS, Rows, rows_of, split_rows_of
 from irc.ir.attributes import Type
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR
@@ -30,11 +31,19 @@ _GROUP = "_group"
 @attrs.define(eq=False)
 class TiledFactor:
     """A side of the products. `access`: where it is read, if it is a plain read of an array.
-    `packed`: it is evaluated into memory of the kernel's first."""
+    `packed`: it is evaluated into memory of the kernel's first. `first`: where the first part of a
+    number is read that lies cut into parts, each of them `apart` elements behind the one before."""
 
     side: Side
     access: Access | None
     packed: bool = False
+    first: Access | None = None
+    apart: int = 0
+
+    @property
+    def begin(self) -> Access | None:
+        """Where it, or its first part, is read."""
+        return self.first if self.access is None else self.access
 
 
 @attrs.define(eq=False)
@@ -109,7 +118,23 @@ def factor_of(member: CpuMember, side: Side, runs: Iterable[AxisRun]) -> TiledFa
         access = None
     for run in runs:
         access = access if access is None else run.moved(access)
-    return TiledFactor(side, access)
+    factor = TiledFactor(side, access)
+    parts = [member.reads[read] for read in side.parts]
+    for run in runs:
+        parts = [run.moved(part) for part in parts]
+    if parts and not any(part.positions for part in parts):
+        _find_parts(factor, parts)
+    return factor
+
+
+def _find_parts(factor: TiledFactor, parts: Sequence[Access]) -> None:
+    """Where a factor's parts lie, if they are in one array at equal distances."""
+    first = parts[0]
+    steps = {b.expression - a.expression for a, b in pairwise(parts)}
+    step = steps.pop()
+    together = all(part.storage is first.storage for part in parts)
+    if together and first.storage is not None and not steps and isinstance(step, int):
+        factor.first, factor.apart = first, step
 
 
 def runs_of(products: TiledPlan, own: CpuSchedule) -> tuple[AxisRun, AxisRun]:
@@ -217,7 +242,21 @@ class Tiling:
     def factor_element(self) -> Type:
         """The type of what is multiplied, and of packed factors: that of the sums, or the factors'
         own where terms are multiplied in groups."""
+        if self.schedule.is_split:
+            return self.dot.element
         return self.right.side.narrow.type if self.group > 1 else self.element
+
+    @property
+    def dot(self) -> Rows:
+        """How registers of whole tiles multiply the factors."""
+        dot = rows_for(self.left, self.schedule)
+        assert dot is not None
+        return dot
+
+    @property
+    def parts(self) -> int:
+        """The parts that factors are cut into."""
+        return self.dot.parts if self.schedule.is_split else 1
 
     @property
     def panel(self) -> int:
@@ -228,8 +267,7 @@ class Tiling:
     def packed_panel(self) -> int:
         """The columns of a panel of the packed factor: those of a tile, or of one of the registers
         that hold a tile."""
-        dot = rows_of(self.left.side.narrow.type) if self.schedule.products == "matrix" else None
-        return self.panel if dot is None else dot.tile[1]
+        return self.dot.tile[1] if self.schedule.in_matrices else self.panel
 
 
 def move_along(plan: CpuPlan, rows: AxisRun) -> None:
@@ -278,10 +316,17 @@ def tiling_of(plan: CpuPlan, top: CpuSchedule, own: CpuSchedule) -> Tiling:
 
 def _group(left: TiledFactor, own: CpuSchedule) -> int:
     """The terms that are multiplied together."""
-    if own.products != "matrix":
+    if not own.in_matrices:
         return own.group
-    dot = rows_of(left.side.narrow.type)
+    dot = rows_for(left, own)
     return 1 if dot is None else dot.group
+
+
+def rows_for(left: TiledFactor, own: CpuSchedule) -> Rows | None:
+    """How registers of whole tiles multiply a factor's elements, or the parts of these."""
+    if own.is_split:
+        return split_rows_of(left.side.value.type)
+    return rows_of(left.side.narrow.type)
 
 
 def _check_factors(
@@ -290,7 +335,7 @@ def _check_factors(
 ) -> None:  # fmt: skip
     """Raise InvalidIR for factors that must be packed, or can't be."""
     rows, depth = runs
-    if own.products == "matrix":
+    if own.in_matrices:
         return  # irc.passes.kernel.cpu.contraction.matrices looks at them
     if own.products == "depth":
         if right.packed or not reads_depth(right, own.vector_axis, depth):

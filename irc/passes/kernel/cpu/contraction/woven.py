@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 from irc.dialects.kernel.dots import Rows
 from irc.ir.core import Region, Value
 from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import Dim
 from irc.ir.types import index
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tiling import Tiling
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.cpu.place import OUTER
+from irc.passes.kernel.cpu.schedule import CpuSchedule
 
 if TYPE_CHECKING:
     from irc.passes.kernel.cpu.contraction.tile import SumTile, TileWriter
@@ -26,9 +28,21 @@ if TYPE_CHECKING:
 
 def check_woven(tiling: Tiling) -> None:
     """Raise InvalidIR for a schedule that doesn't fit."""
-    if tiling.schedule.products != "matrix":
+    reason = ""
+    if not tiling.schedule.in_matrices:
         reason = "what follows sums is woven into products of registers that hold whole tiles alone"
+    elif not may_weave(tiling.columns.extent, tiling.depth.extent, tiling.schedule):
+        reason = "what follows sums of parts, or of some of a panel's columns, isn't woven"
+    if reason:
         raise InvalidIR(f"{reason} (woven, products)", op=tiling.products.member.compute)
+
+
+def may_weave(columns: Dim, depth: Dim, own: CpuSchedule) -> bool:
+    """Whether what follows sums may be computed while others are multiplied: each tile has all
+    terms, and all columns of its panel."""
+    panel = own.tile_vectors * own.lanes
+    in_parts = own.block_depth and not (isinstance(depth, int) and depth <= own.block_depth)
+    return not in_parts and columns % panel == 0
 
 
 def beside(tile: SumTile, column: Scalar, dot: Rows) -> Region:
@@ -109,4 +123,4 @@ def _last(emitter: Emitter, stretch: Stretch, step: int) -> tuple[Scalar, Scalar
     return begin, emitter.minus(stretch.upper, begin)
 
 
-__all__ = ["beside", "check_woven", "finish_last", "finish_vectors"]
+__all__ = ["beside", "check_woven", "finish_last", "finish_vectors", "may_weave"]
