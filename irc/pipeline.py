@@ -214,7 +214,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("fold-batch-norms", is_frozen),
         Step("merge-linears", is_frozen),
         Step("winograd-convolutions", makes_winograd),
-        Step("panel-convolutions", makes_panels),
+        Step("panel-convolutions", makes_panels, {"parts": "split_products"}),
         Step("window-convolutions", turns_cpu_images, _CONVOLUTIONS),
         Step("fold-constants", is_frozen),
         Step("choose-contractions", chosen=_BACKENDS),

@@ -6,15 +6,19 @@ from typing import Any
 
 from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.loop import estimate, points
+from irc.analysis.processor_ways import multiplies_parts
 from irc.dialects import aten, graph
 from irc.dialects.graph.inferred import tensor_type
+from irc.dialects.kernel.dots import SPLIT_ROWS
 from irc.dialects.loop import ScheduleAttr
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
+from irc.ir.symbols import free_symbols
 from irc.ir.types import f32
+from irc.options.options import DEFAULT
 from irc.passes.frozen.own_convolutions import Convolutions, unfit
 from irc.passes.frozen.panel_products import lay_out_products
 from irc.passes.graph.contractions.convolutions import convolution_form, overlapping
@@ -33,10 +37,22 @@ def rewrite(call: Any, rw: Any) -> Any:
     form = reason or convolution_form(call)
     if isinstance(form, str):
         return rw.decline(f"is not computed by a kernel of ours: {form}")
-    vectors = A.IntegerAttr(_vectors(call, state.target))
-    schedule = ScheduleAttr("cpu", A.DictAttr({"tile_vectors": vectors}))
-    rw.replace(call, [form(rw.builder, schedule)])
+    entries: dict[str, A.Attribute] = {"tile_vectors": A.IntegerAttr(_vectors(call, state.target))}
+    if state.options.parts and _takes_parts(call, state.target):
+        vectors = 2 * SPLIT_ROWS[f32].tile[1] // state.target.lanes(f32)
+        entries = {"products": A.StringAttr("bf16x6"), "tile_vectors": A.IntegerAttr(vectors)}
+    rw.replace(call, [form(rw.builder, ScheduleAttr("cpu", A.DictAttr(entries)))])
     return True
+
+
+def _takes_parts(call: graph.CallAten, target: Target) -> bool:
+    """Whether registers of whole tiles multiply parts of bf16 faster: of single pixels, whose terms
+    lie along one axis."""
+    source, weight = (tensor_type(aten.arguments_of(call)[name]) for name in ("input", "weight"))
+    if set(weight.shape[2:]) != {1} or any(free_symbols(size) for size in source.shape):
+        return False
+    rows, columns, depth = _sizes(call)
+    return multiplies_parts((rows, depth, columns), f32, target, frozen=True)
 
 
 #: What the library applies faster: its result's readers tell.
@@ -77,7 +93,8 @@ class PanelConvolutions(PatternPass):
     along with its sums. Remarks say of each convolution why not: overlapping windows, few channels
     or places, an activation that the library applies faster.
 
-    choosy: leave those to the library that it is estimated to be as fast for.
+    choosy: leave those to the library that it is estimated to be as fast for. parts: cut images and
+    weights into parts of bf16 for registers of whole tiles, where that is faster.
 
     Before:
         %w = graph.constant {value = #irc.resource<"w"> : tensor<64x256x1x1xf32>} : tensor<64x256x1x1xf32>
@@ -96,6 +113,7 @@ class PanelConvolutions(PatternPass):
     preserves = "real"
     asks_target = True
     choosy: bool = True
+    parts: bool = DEFAULT.split_products
 
     patterns = (rewrite,)
 

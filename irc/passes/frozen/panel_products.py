@@ -178,10 +178,9 @@ def panel_of(product: graph.DotGeneral, target: Target) -> tuple[int, int, int] 
     left: Any = product.left.type
     if all(n == 1 for k, n in enumerate(left.shape) if k not in product.left_depth):
         return panel, 1, 1  # which is no matrix
-    if is_split(product) and (product.right_batch or len(product.right_depth) > 1):
-        return "it is no product of two matrices, whose parts registers of whole tiles take"
     if any(type_.shape[d] != 1 for d in _depth_order(product)[:-1]):
-        return panel, 1, 1  # kernels read groups along one axis of the depth
+        # Kernels read groups along one axis of the depth.
+        return "its parts lie along several axes" if is_split(product) else (panel, 1, 1)
     depth = type_.shape[_depth_order(product)[-1]]
     split = split_rows_of(type_.element) if is_split(product) else None
     rows, dot = split or rows_of(type_.element), grouped(type_.element, target)

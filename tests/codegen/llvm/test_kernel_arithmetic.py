@@ -8,6 +8,7 @@ import attrs
 import pytest
 import torch
 
+import irc
 from irc.codegen.llvm import reduce_emitter
 from irc.codegen.llvm.kernel_emitter import emit_kernels
 from irc.codegen.llvm.kernel_writer import element_name
@@ -233,6 +234,48 @@ def test_rounding_to_bfloat16_of_every_kind_of_float(target):
     actual = torch.empty(len(values), dtype=torch.bfloat16)
     Compiled([narrow], features_of(target)).run("narrow", [values, actual], 0, len(values))
     assert_same(actual, values.bfloat16())
+
+
+def halves(element, count, seed):
+    """Numbers whose last 16 bits lie around half of what a bf16 has left of them, and others."""
+    values = random_values(element, count, seed)
+    bits = values.view(torch.int32)
+    bits[20:60] = bits[20:60] & -(1 << 16) | torch.randint(0x7FFF, 0x8002, (40,), dtype=torch.int32)
+    bits[0], bits[1] = 0x7F800001, 0x7FFFFFFF  # NaN by its last bit alone, and by all of them
+    return values
+
+
+@TARGET_NAMES
+@pytest.mark.parametrize("mode", ["toward_zero", "to_nearest_away"])
+def test_rounding_modes_of_narrowing(target, mode):
+    lanes = lanes_for(target, T.f32, T.bf16)
+
+    def narrow(p, x):
+        return p.op("arith.truncf", x, to=vector(T.bf16, lanes), roundingmode=mode)
+
+    check_maps(target, [(mode, [T.f32, T.bf16], narrow)], inputs=halves)
+
+
+@pytest.mark.parametrize("mode, wanted", [
+    ("toward_zero", [0x3F80, 0x3F80, 0xBF80, 0x7F7F, 0x7F80]),
+    ("to_nearest_away", [0x3F80, 0x3F81, 0xBF81, 0x7F80, 0x7F80]),
+])  # fmt: skip
+def test_what_rounding_modes_mean(mode, wanted):
+    module = irc.parse(f"""func.func @main(%x: f32) -> bf16 {{
+      %y = arith.truncf %x {mode} : f32 to bf16
+      return %y : bf16 }}""")
+    bits = [0x3F807FFF, 0x3F808000, -0x407F8000, 0x7F7FFFFF, 0x7F800000]
+    for source, target in zip(bits, wanted, strict=True):
+        x = torch.tensor(source, dtype=torch.int32).view(torch.float32)
+        (y,) = irc.run(module, x.item())
+        assert int(torch.tensor(y, dtype=torch.bfloat16).view(torch.int16)) & 0xFFFF == target
+
+
+def test_rounding_modes_are_of_f32_to_bf16():
+    with pytest.raises(irc.InvalidIR, match='rounds "toward_zero" from f32 to bf16, not from f64'):
+        irc.verify(irc.parse("""func.func @main(%x: f64) -> f32 {
+          %y = arith.truncf %x toward_zero : f64 to f32
+          return %y : f32 }"""))
 
 
 @TARGET_NAMES
