@@ -256,7 +256,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     "loop-to-kernel": (
         Step("expand-winograd", makes_winograd),
         Step("share-reads", is_cpu),
-        Step("expand-attention", makes_attention),
+        Step("expand-attention", makes_attention, {"parts": "split_products"}),
         Step("schedule", chooses=True),
         Step("tune", tunes),
         Step("form-kernels"),

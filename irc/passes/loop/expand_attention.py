@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from irc.analysis.processor_ways import takes_parts
 from irc.dialects import func, graph, loop, sym
 from irc.dialects.aten import OperandAttr
 from irc.ir import attributes as A
@@ -17,6 +18,7 @@ from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, symbol
 from irc.ir.types import TensorType, bf16, element_bytes, f16, f32, i1
+from irc.options.options import DEFAULT
 from irc.passes.common.bodies import SEGMENTS, Body, make_compute
 from irc.passes.kernel.cpu.contraction.choose import schedule_tiles
 from irc.passes.kernel.cpu.plan import plan_for_cpu
@@ -41,7 +43,8 @@ class ExpandAttention(Pass):
     somebody reads, whose sizes are symbols, whose keys are too many for a few rows of scores, and
     where ATen is as fast by the processor's figures (`own_attention`, `own_pair_attention`).
 
-    core_bytes: the second-level cache (0: the target's). force: wherever it can be done.
+    core_bytes: the second-level cache (0: the target's). force: wherever it can be done. parts:
+    products of f32 are of parts of bf16 where registers of whole tiles take these.
 
     Before:
         %y, %l = graph.call_aten %q, %k, %v {callee = "aten._scaled_dot_product_flash_attention_for_cpu.default", ...} : ...
@@ -61,6 +64,7 @@ class ExpandAttention(Pass):
     asks_target = True
     core_bytes: int = 0
     force: bool = False
+    parts: bool = DEFAULT.split_products
 
     def run(self, op: Operation, context: PassContext) -> None:
         target = target_of(context)
@@ -79,7 +83,7 @@ class ExpandAttention(Pass):
             context.remark(
                 f"attention is irc's own: {shape.blocks} blocks of {shape.rows} rows a head", call
             )
-            expanded = _ExpandedAttention(call, shape, target).run()
+            expanded = _ExpandedAttention(call, shape, target, self.parts).run()
             expanded.name_hint = call.results[0].name_hint
             call.results[0].replace_all_uses_with(expanded)
             call.erase()
@@ -179,8 +183,10 @@ def operand_of(call: graph.CallAten, name: str) -> Value | None:
 class _ExpandedAttention:
     """The computes of one attention."""
 
-    def __init__(self, call: graph.CallAten, shape: AttentionShape, target: Target) -> None:
-        self.call, self.shape = call, shape
+    def __init__(
+        self, call: graph.CallAten, shape: AttentionShape, target: Target, parts: bool
+    ) -> None:
+        self.call, self.shape, self.parts = call, shape, parts
         # A head is a point: no product has points of its own.
         self.target = attrs.evolve(target, threads=1)
         sizes = ((BATCH, shape.batch), (HEAD, shape.heads), (BLOCK, shape.blocks))
@@ -279,6 +285,9 @@ class _ExpandedAttention:
 
         output = loop.ResultAttr("reduce", "sum", f32, None)
         preset: dict[str, Any] = {"pack_left": True} if masked else {}
+        sizes = rows[1], depth[1], columns[1]
+        if self.parts and takes_parts(sizes, self.shape.element, self.target):
+            preset["products"] = "bf16x6"
         # Tiles are chosen for the product of one point.
         own = [loop.AxisAttr(axis.name, "par", size) for axis, size in (rows, columns)]
         own.append(loop.AxisAttr(depth[0].name, "red", depth[1]))
