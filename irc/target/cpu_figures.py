@@ -216,6 +216,7 @@ class CpuFigures(Speeds):
 #: 1.37 G/s of vdpbf16ps in registers of 512 bits, and 5.55 of fused multiplications. Products:
 #: bench/results/xeon_products.txt, those of bf16 by AMX.
 _AMX = {
+    "core_bytes": 2 << 20,
     "pairs_time": 4.0, "own_products": (190, 140, 95), "own_panels": (130, 140, 104),
     "own_pairs": (120, 90, 100), "own_pair_panels": (150, 140, 108),
     "own_split": (1, 60, 140), "own_split_panels": (1, 100, 160),

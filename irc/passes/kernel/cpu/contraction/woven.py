@@ -8,7 +8,7 @@ last tile of a block is finished behind it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from irc.dialects.kernel.dots import Rows
@@ -24,6 +24,9 @@ from irc.passes.kernel.cpu.schedule import CpuSchedule
 
 if TYPE_CHECKING:
     from irc.passes.kernel.cpu.contraction.tile import SumTile, TileWriter
+
+Beside = Callable[[Value], None]
+"""Writes what is done beside a step of products, by the step's first term."""
 
 
 def check_woven(tiling: Tiling) -> None:
@@ -45,7 +48,7 @@ def may_weave(columns: Dim, depth: Dim, own: CpuSchedule) -> bool:
     return not in_parts and columns % panel == 0
 
 
-def beside(tile: SumTile, column: Scalar, dot: Rows) -> Region:
+def finish_before(tile: SumTile, column: Scalar, dot: Rows) -> Beside:
     """What is done beside a tile's products: some vectors of the tile before are finished."""
     emitter, tiling = tile.emitter, tile.tiling
     before, first_column, count = _before(tile, column)
@@ -54,13 +57,22 @@ def beside(tile: SumTile, column: Scalar, dot: Rows) -> Region:
     each = -(-own.tile_rows * own.tile_vectors // max(depth // length, 1))
     whole = emitter.times(count, own.tile_vectors)
 
-    def some(term: Value) -> Sequence[Value]:
+    def some(term: Value) -> None:
         first = emitter.times(emitter.quotient(term, length, True), each)
         end = emitter.least(emitter.plus(first, each), whole)
         finish_vectors(before, first_column, first, end)
+
+    return some
+
+
+def region_of(emitter: Emitter, every: Sequence[Beside]) -> tuple[Region, ...]:
+    """The region of what is done beside products, if there is anything."""
+    def all_of(term: Value) -> Sequence[Value]:
+        for one in every:
+            one(term)
         return ()
 
-    return emitter.region((index,), some)
+    return (emitter.region((index,), all_of),) if every else ()
 
 
 def finish_last(
@@ -123,4 +135,5 @@ def _last(emitter: Emitter, stretch: Stretch, step: int) -> tuple[Scalar, Scalar
     return begin, emitter.minus(stretch.upper, begin)
 
 
-__all__ = ["beside", "check_woven", "finish_last", "finish_vectors", "may_weave"]
+__all__ = ["Beside", "check_woven", "finish_before", "finish_last", "finish_vectors", "may_weave",
+           "region_of"]  # fmt: skip
