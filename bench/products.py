@@ -24,11 +24,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import attrs
 import torch
 
 import irc
 from bench.common import print_load, table
 from irc.analysis.contraction import grouped
+from irc.analysis.processor_ways import multiplies_parts
 from irc.codegen.llvm.jit import load_object
 from irc.codegen.llvm.kernel_emitter import compile_kernels
 from irc.dialects.kernel import KernelFuncOp
@@ -65,16 +67,26 @@ def panels_of(target: Target, element: str, rows: int = 2) -> tuple[int, int]:
 
 def product(
     shape: tuple[int, int, int], element: str, packed: bool, epilogue: bool, entries: str,
-    panels: tuple[int, int] = (48, 1),
+    panels: tuple[int, int] = (48, 1), parts: bool = False,
 ) -> str:  # fmt: skip
-    """A program that multiplies; the weight is [columns, inner], or in panels."""
+    """A program that multiplies; the weight is [columns, inner], or in panels. parts: of f32 that
+    is cut into three of bf16."""
     rows, inner, columns = shape
     panel, group = panels
     sizes: tuple[int, ...] = (columns, inner)
-    place = "n, k"
+    place, weights = "n, k", element
     if packed:
         sizes = (-(-columns // panel), inner // group, panel, group)
         place = f"floordiv(n, {panel}), floordiv(k, {group}), mod(n, {panel}), mod(k, {group})"
+    read = f"%q = loop.read %w[{place}] : {element}"
+    if parts:
+        entries = f'products = "bf16x6"{", " * bool(entries)}{entries}'
+    if parts and packed:
+        sizes, weights = (3, *sizes), "bf16"
+        lines = [f"%q{p} = loop.read %w[{p}, {place}] : bf16\n    %r{p} = arith.extf %q{p} : bf16 to f32"
+                 for p in range(3)]  # fmt: skip  # noqa: E501
+        sums = ["%s01 = arith.addf %r0, %r1 : f32", "%q = arith.addf %s01, %r2 : f32"]
+        read = "\n    ".join(lines + sums)
     result, sums = array((rows, columns), element), array((rows, columns), "f32")
     wide = "" if element == "f32" else f"""
     %p1 = arith.extf %p : {element} to f32
@@ -83,11 +95,11 @@ def product(
     schedule = f"schedule #loop.schedule<cpu, {entries}> " if entries else ""
     compute = f"""loop.compute par(m: {rows}, n: {columns}) red(k: {inner}) -> reduce(sum, f32) {schedule}{{
     %p = loop.read %x[m, k] : {element}
-    %q = loop.read %w[{place}] : {element}{wide}
+    {read}{wide}
     %v = arith.mulf {names} : f32
     loop.yield %v
   }} : {sums}"""  # fmt: skip  # noqa: E501
-    head = f"""func.func @main(%x: {array((rows, inner), element)}, %w: {array(sizes, element)},
+    head = f"""func.func @main(%x: {array((rows, inner), element)}, %w: {array(sizes, weights)},
     %b: {array((columns,), "f32")}, %z: {array((rows, columns), "f32")}) -> {result}
     attributes {{level = "loop"}} {{"""
     if not epilogue and element == "f32":
@@ -176,10 +188,11 @@ def matrix_limit(target: Target) -> Limit:
   %one = arith.constant 1 : index
   %far = arith.constant 8192 : index
   %depth = arith.constant 256 : index
+  %step = arith.constant 4096 : index
   kernel.for %i = %begin to %end step %one {
-    kernel.dot_rows %p, %zero, %depth, %p, %far, %room, %depth
+    kernel.dot_rows %p, %zero, %depth, %p, %far, %step, %room, %depth
         {rows = 32 : i64, columns = 32 : i64} : (!kernel.ptr<bf16>, index, index,
-        !kernel.ptr<bf16>, index, !kernel.ptr<f32>, index)
+        !kernel.ptr<bf16>, index, index, !kernel.ptr<f32>, index)
     kernel.yield
   }
   kernel.return }"""
@@ -244,11 +257,23 @@ def _packed_onednn(x: torch.Tensor, weight: torch.Tensor) -> Callable[[], object
     return lambda: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
 
 
+def cut_panels(weight: torch.Tensor) -> torch.Tensor:
+    """The three parts of a weight, each in panels of 16 columns and an even number of these."""
+    columns, inner = weight.shape
+    rest, parts = torch.nn.functional.pad(weight, (0, 0, 0, -columns % 32)), []
+    for _ in range(3):
+        parts.append(rest.bfloat16())
+        rest = rest - parts[-1].float()
+    every = torch.stack(parts).reshape(3, -1, 16, inner // 2, 2)
+    return every.transpose(2, 3).contiguous()
+
+
 def measure(
     shape: tuple[int, int, int], element: str, rounds: int, entries: str, target: Target,
-    limit: Callable[[], object],
+    limit: Callable[[], object], cut: bool = True,
 ) -> dict[str, list[float]]:  # fmt: skip
-    """Seconds of each way, and of the limit, round by round."""
+    """Seconds of each way, and of the limit, round by round. cut: f32 is cut into parts where the
+    processor's figures say that it is."""
     rows, inner, columns = shape
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[element]
     x, weight = torch.randn(rows, inner).to(dtype), torch.randn(columns, inner).to(dtype)
@@ -257,8 +282,12 @@ def measure(
     whole = torch.nn.functional.pad(weight, (0, 0, 0, -columns % panel))
     panels = whole.reshape(-1, panel, inner // group, group).transpose(1, 2).contiguous()
     out = torch.empty(rows, columns, dtype=dtype)
+    parts = [cut and element == "f32" and multiplies_parts(shape, f32, target, frozen=packed)
+             for packed in (False, True)]  # fmt: skip
+    if parts[True]:
+        panels, form = cut_panels(weight), (16, 2)
     plain, frozen, fused = (
-        built(product(shape, element, packed, epilogue, entries, form), target)
+        built(product(shape, element, packed, epilogue, entries, form, parts[packed]), target)
         for packed, epilogue in ((False, False), (True, False), (True, True))
     )
     # One thread's own time, so that other processes count for little.
@@ -305,10 +334,11 @@ def main() -> None:
     parser.add_argument("--schedule", default="", help="entries of the products' schedules")
     parser.add_argument("--shapes", type=shape_of, nargs="*", help="only these, in place of all")
     parser.add_argument("--target", default="host", help="as avx2: what irc's code may use")
+    parser.add_argument("--whole", action="store_true", help="f32 is not cut into parts")
     options = parser.parse_args()
     torch.set_grad_enabled(False)
     torch.set_num_threads(options.threads)
-    target = Target.host()
+    target = attrs.evolve(Target.host(), threads=options.threads)
     if options.target != "host":
         target = evolve(target, processor=as_target(options.target).processor)
     print_load()
@@ -329,7 +359,8 @@ def main() -> None:
              if options.inner in (None, sizes[0])]  # fmt: skip
     for shape in options.shapes or every:
         rows, inner, columns = shape
-        times = measure(shape, options.element, options.rounds, options.schedule, target, most)
+        times = measure(shape, options.element, options.rounds, options.schedule, target, most,
+                        not options.whole)  # fmt: skip
         operations = 2 * rows * inner * columns / 1e9
         # As many operations of the limit, in the time that they would take.
         share = operations / (limit.work * options.threads)
