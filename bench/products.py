@@ -83,8 +83,8 @@ def product(
         entries = f'products = "bf16x6"{", " * bool(entries)}{entries}'
     if parts and packed:
         sizes, weights = (3, *sizes), "bf16"
-        lines = [f"%q{p} = loop.read %w[{p}, {place}] : bf16\n    %r{p} = arith.extf %q{p} : bf16 to f32"
-                 for p in range(3)]  # fmt: skip  # noqa: E501
+        lines = [f"%q{p} = loop.read %w[{p}, {place}] : bf16" for p in range(3)]
+        lines += [f"%r{p} = arith.extf %q{p} : bf16 to f32" for p in range(3)]
         sums = ["%s01 = arith.addf %r0, %r1 : f32", "%q = arith.addf %s01, %r2 : f32"]
         read = "\n    ".join(lines + sums)
     result, sums = array((rows, columns), element), array((rows, columns), "f32")

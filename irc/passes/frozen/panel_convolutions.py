@@ -6,7 +6,7 @@ from typing import Any
 
 from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.loop import estimate, points
-from irc.analysis.processor_ways import multiplies_parts
+from irc.analysis.pixel_ways import pixels_in_parts
 from irc.dialects import aten, graph
 from irc.dialects.graph.inferred import tensor_type
 from irc.dialects.kernel.dots import SPLIT_ROWS
@@ -16,7 +16,6 @@ from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
-from irc.ir.symbols import free_symbols
 from irc.ir.types import f32
 from irc.options.options import DEFAULT
 from irc.passes.frozen.own_convolutions import Convolutions, unfit
@@ -38,21 +37,11 @@ def rewrite(call: Any, rw: Any) -> Any:
     if isinstance(form, str):
         return rw.decline(f"is not computed by a kernel of ours: {form}")
     entries: dict[str, A.Attribute] = {"tile_vectors": A.IntegerAttr(_vectors(call, state.target))}
-    if state.options.parts and _takes_parts(call, state.target):
+    if state.options.parts and pixels_in_parts(call, state.target, frozen=True):
         vectors = 2 * SPLIT_ROWS[f32].tile[1] // state.target.lanes(f32)
         entries = {"products": A.StringAttr("bf16x6"), "tile_vectors": A.IntegerAttr(vectors)}
     rw.replace(call, [form(rw.builder, ScheduleAttr("cpu", A.DictAttr(entries)))])
     return True
-
-
-def _takes_parts(call: graph.CallAten, target: Target) -> bool:
-    """Whether registers of whole tiles multiply parts of bf16 faster: of single pixels, whose terms
-    lie along one axis."""
-    source, weight = (tensor_type(aten.arguments_of(call)[name]) for name in ("input", "weight"))
-    if set(weight.shape[2:]) != {1} or any(free_symbols(size) for size in source.shape):
-        return False
-    rows, columns, depth = _sizes(call)
-    return multiplies_parts((rows, depth, columns), f32, target, frozen=True)
 
 
 #: What the library applies faster: its result's readers tell.

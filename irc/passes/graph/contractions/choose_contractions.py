@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from irc.analysis.channels_last import CONVOLUTION
+from irc.analysis.pixel_ways import pixels_in_parts
 from irc.analysis.processor_ways import fills_panels, multiplies_parts, processor_ways
 from irc.analysis.product_ways import OWN, is_compute_bound, ways_of
 from irc.analysis.products import MatrixProduct, factors
@@ -37,6 +39,7 @@ from irc.passes.graph.contractions.measured import (
     is_frozen,
     is_packed,
     panels_for,
+    parts_schedule,
     product_sizes,
 )
 from irc.passes.graph.contractions.precision import with_precision
@@ -103,9 +106,15 @@ class Policy:
         """Who computes a call by the cost model, with entries of a schedule: a library, unless a
         kernel of irc's surely takes less time."""
         context, target = self.context, target_of(self.context)
-        may = "irc" in self.allowed(call) and call.callee in MATRIX_PRODUCTS
-        if not may or isinstance(form, str):
+        if "irc" not in self.allowed(call) or isinstance(form, str):
             return LIBRARY, None
+        if call.callee not in MATRIX_PRODUCTS:
+            if call.callee != CONVOLUTION or not self.splits:
+                return LIBRARY, None
+            if target.is_gpu or not pixels_in_parts(call, target, frozen=False):
+                return LIBRARY, None
+            context.remark(f"{described(call)} is irc's own, in parts of bf16", call)
+            return OWN, parts_schedule()
         packed = is_packed(call, context)
         if target.is_gpu:  # what pad-matmul was to pad is padded
             ways = ways_of(call, target, pads=False, apart=self.apart, measure=self.padding_gain)

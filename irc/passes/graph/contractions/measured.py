@@ -159,11 +159,17 @@ def in_parts_for(
     dot = split_rows_of(element_of(call))
     if dot is None or not takes_parts(product_sizes(call), element_of(call), target):
         return None
-    entries = 'products = "bf16x6"'
-    if packed:
-        vectors = 2 * dot.tile[1] // target.lanes(dot.accumulator)
-        entries += f", tile_vectors = {vectors} : i64"
-    return Candidate("irc", f"#loop.schedule<cpu, {entries}>")
+    vectors = 2 * dot.tile[1] // target.lanes(dot.accumulator) if packed else 0
+    return Candidate("irc", str(parts_schedule(vectors)))
+
+
+def parts_schedule(vectors: int = 0) -> ScheduleAttr:
+    """The entries of a product whose factors are cut into parts. vectors: of the panels that a
+    frozen weight lies in."""
+    entries: dict[str, A.Attribute] = {"products": A.StringAttr("bf16x6")}
+    if vectors:
+        entries["tile_vectors"] = A.IntegerAttr(vectors)
+    return ScheduleAttr("cpu", A.DictAttr(entries))
 
 
 def product_sizes(call: graph.CallAten) -> list[Dim]:
@@ -325,4 +331,5 @@ def described(call: graph.CallAten, more: int = 0) -> str:
 
 
 __all__ = ["described", "element_of", "fastest", "in_parts_for", "is_frozen", "is_packed",
-           "own_candidates", "panels_for", "product_problem", "product_sizes"]  # fmt: skip
+           "own_candidates", "panels_for", "parts_schedule", "product_problem",
+           "product_sizes"]  # fmt: skip

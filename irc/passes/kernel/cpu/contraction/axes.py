@@ -51,6 +51,8 @@ def axes_of(
             chosen = 1 - narrow
     if short[0] != short[1]:
         chosen = int(short[0])
+    if preset.get("products") == "bf16x6":
+        chosen = _lies_plain(products, chosen)
     if "vector_axis" in preset:
         chosen = next((k for k in (0, 1) if preset["vector_axis"] in {a.name for a in sides[k]}),
                       chosen)  # fmt: skip
@@ -59,6 +61,15 @@ def axes_of(
         columns = shared.get(preset["vector_axis"], columns)
     together = len(products.depth) > 1 or short[1 - chosen]
     return rows if together else [best[1 - chosen]], columns
+
+
+def _lies_plain(products: TiledPlan, chosen: int) -> int:
+    """The side of the columns where factors are cut into parts: one that is read as it lies, which
+    is packed in registers; the other one is evaluated element by element anyway."""
+    contraction = products.contraction
+    plain = [side.plain is not None or bool(side.parts)
+             for side in (contraction.left, contraction.right)]  # fmt: skip
+    return chosen if plain[chosen] or not any(plain) else 1 - chosen
 
 
 def _fills_along(products: TiledPlan, thin: Axis, wide: Axis, target: Target) -> bool:
