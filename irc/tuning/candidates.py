@@ -214,6 +214,24 @@ def _flipped_tail(values: Values) -> dict[str, Any]:
     return {"tail": _other_tail(values["tail"])} if "tail" in values else {}
 
 
+def _of_parts(whole: Values, both: Callable[..., Variation]) -> Iterator[Variation]:
+    """Other blocks of a product whose factors are cut into parts, and what follows its sums behind
+    them."""
+    if whole.get("woven"):
+        yield both(woven=False)
+    panel = whole["tile_vectors"] * whole["lanes"]
+    if whole.get("pack_right"):
+        for count in (0, 2, 8):
+            if count * panel != whole["pack_columns"]:
+                yield both(pack_columns=count * panel, inner="columns" if count else "rows")
+    rows = whole["tile_rows"]
+    for lines in (4 * rows, 8 * rows, 12 * rows, 0):
+        if lines != whole["block_rows"]:
+            yield both(block_rows=lines)
+    for depth in (384, 512, 768, 1536):
+        yield both(block_depth=depth, woven=False)
+
+
 @generates("cpu", "contraction")
 def cpu_tiles(schedules: Schedules) -> Iterator[Variation]:
     """Other tiles of registers, other blocks, and packing the one or the other factor."""
@@ -237,6 +255,9 @@ def cpu_tiles(schedules: Schedules) -> Iterator[Variation]:
         return
     if whole.get("products") == "matrix":
         yield both(woven=not whole["woven"])
+    if whole.get("products") == "bf16x6":
+        yield from _of_parts(whole, both)
+        return
     if ahead:
         yield both(pack_ahead=ahead // 2)
         yield both(pack_ahead=0)

@@ -176,6 +176,14 @@ REGISTERS = program(
     "loop.yield %p } : tensor<[8, 64] x f32, strides [64, 1]>",
     arguments="%x: tensor<[8, 9216] x bf16, strides [9216, 1]>",
 )
+PARTS = program(
+    "%r = loop.compute par(m: 40, n: 96) red(k: 64) -> reduce(sum, f32) schedule "
+    "#loop.schedule<cpu, products = \"bf16x6\"> {",
+    "%v = loop.read %x[mod(m, 8), k] : f32",
+    "%w = loop.read %x[0, 64*n + k] : f32",
+    "%p = arith.mulf %v, %w : f32",
+    "loop.yield %p } : tensor<[40, 96] x f32, strides [96, 1]>",
+)
 MATRICES = program(
     "%r = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32) {",
     "%v = loop.read %x[mod(m, 8), k] : f32",
@@ -231,6 +239,7 @@ CASES = {
     "pack_left": (PLAIN_PRODUCT, True, 0),
     "pack_right": (PLAIN_PRODUCT, True, 0),
     "pack_ahead": (UNPACKED, 1, 3, {"products": "lanes", "pack_right": True}),
+    "pack_columns": (PARTS, 32, -1, {"inner": "columns"}),
     "products": (UNPACKED, "lanes", "columns", {"pack_right": True}),
     "group": (PAIRS, 2, 3, {"pack_left": True, "pack_right": True}),
     "offset": (FOURS, 128, 3, {"group": 4, "pack_left": True, "pack_right": True}),

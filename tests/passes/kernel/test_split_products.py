@@ -84,6 +84,10 @@ CASES = [
     ((100, 64, 128), ", point_rows = 32 : i64, point_columns = 32 : i64", "n, k"),
     ((33, 32, 64), ', tile_rows = 17 : i64, inner = "columns"', None),
     ((40, 96, 48), ", tile_vectors = 1 : i64, block_rows = 32 : i64", "n, k"),
+    ((71, 96, 211), ', pack_columns = 64 : i64, inner = "columns"', "n, k"),
+    ((71, 96, 211), ", pack_columns = 96 : i64, tile_vectors = 2 : i64, block_depth = 32 : i64",
+     "k, n"),
+    ((70, 64, 192), ", pack_columns = 64 : i64, block_rows = 32 : i64", "n, k"),
     ((40, 64, 64), ", woven = false", "n, k"), ((2, 32, 32), "", "n, k"),
 ]
 
@@ -191,6 +195,7 @@ REFUSED = [
     (("n, k", "m, k"), ", pack_left = false", "has not its terms side by side"),
     (("n, k", "m, k"), ", pack_right = false", "is not in panels"),
     (("n, k", "m, k"), ", block_depth = 48 : i64", "multiples of 32"),
+    (("n, k", "m, k"), ", pack_columns = 48 : i64", "whole panels of 32 columns"),
     (("n, k", "m, k"), ", tile_rows = 33 : i64", "up to 32 rows"),
     ((None, "m, k"), ", tile_vectors = 3 : i64", "16 or 32 columns, not 48"),
     (("n, k", "m, k"), ", block_depth = 32 : i64, woven = true", "isn't woven"),

@@ -56,6 +56,7 @@ class CpuSchedule:
     pack_left: bool
     pack_right: bool
     pack_ahead: int
+    pack_columns: int
     products: str
     group: int
     offset: int
@@ -85,6 +86,11 @@ class CpuSchedule:
     def is_split(self) -> bool:
         """Whether they multiply parts that factors are cut into."""
         return bool(self.products == "bf16x6")
+
+    @property
+    def packed_columns(self) -> int:
+        """Columns of a point that are packed together; 0: all."""
+        return self.pack_columns if self.is_split and self.pack_right else 0
 
     def has(self, name: str) -> bool:
         """Whether it has an entry."""

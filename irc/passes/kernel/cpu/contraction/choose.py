@@ -44,7 +44,8 @@ from irc.target import Target
 TILES = frozenset((
     "tile_rows", "tile_vectors", "row_axis", "outer_rows", "depth_order", "point_rows",
     "point_columns", "block_rows", "block_depth", "inner", "pack_left", "pack_right", "pack_ahead",
-    "products", "group", "offset", "tile_columns", "terms", "in_turn", "woven", "skew",
+    "pack_columns", "products", "group", "offset", "tile_columns", "terms", "in_turn", "woven",
+    "skew",
 ))
 """The keys that contractions in tiles alone have."""
 
@@ -334,15 +335,21 @@ class _TileChooser:
         fill(tile_rows=self._dividing(own, min(2 * dot.tile[0], max(rows, 1))))
         fill(pack_right=not self._multiplies(own, False))
         asked = own.has("pack_left")
-        fill(pack_left=self._rows_lie_across(own), inner="rows", pack_ahead=0)
+        fill(pack_left=self._rows_lie_across(own), pack_ahead=0)
         fill(block_depth=self._split_depth(depth.extent, dot) if own.is_split else 0)
         fill(woven=may_weave(self.columns.extent, depth.extent, own))
+        if own.is_split:
+            fill(pack_columns=self._packed_columns(own, dot))
+        few = own.is_split and own.packed_columns
+        fill(inner="columns" if few else "rows")
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
         if not asked and not own.pack_right:
             # Each point packs them for itself.
             together = own.point_columns or estimate(self.columns.extent)
             own.pack_left |= together >= self.target.features.matrix_columns
+        if few:
+            fill(block_rows=0)
         terms = max(own.block_depth or estimate(depth.extent), 1)
         room = self.target.processor.core_bytes // (2 * terms)
         if own.is_split:
@@ -351,6 +358,16 @@ class _TileChooser:
         most = max(room // own.tile_rows, 1) * own.tile_rows
         fill(block_rows=0 if most >= rows else most)
         return own
+
+    def _packed_columns(self, own: CpuSchedule, dot: Rows) -> int:
+        """Columns that are packed together, of a factor that would leave the second-level cache
+        before it is read again; 0: all."""
+        terms = own.block_depth or estimate(self.depth_run.axis.extent)
+        each = terms * dot.parts * element_bytes(dot.element)
+        room = self.target.features.cut_room * self.target.processor.core_bytes
+        if not own.pack_right or 2 * each * estimate(self.columns.extent) <= room:
+            return 0
+        return self.target.features.matrix_panels * own.tile_vectors * own.lanes
 
     def _split_depth(self, extent: Dim, dot: Rows) -> int:
         """Terms that are added before the next ones, about equally many in whole registers; 0:

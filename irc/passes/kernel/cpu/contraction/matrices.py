@@ -128,6 +128,8 @@ def check_matrix(tiling: Tiling) -> None:
     dot, reason = dot_of_factors(left, right, own), ""
     if dot is not None and own.block_depth % dot.tile[2]:
         reason = f"parts of the depth are multiples of {dot.tile[2]} (block_depth)"
+    if own.packed_columns % tiling.panel:
+        reason = f"whole panels of {tiling.panel} columns are packed together (pack_columns)"
     reason = reason or misfit(
         left, right, tiling.row_run, tiling.columns, tiling.depth_run, tiling.panel, own
     )

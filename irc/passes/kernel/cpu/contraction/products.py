@@ -81,6 +81,7 @@ class ProductWriter:
         """The kernel's own memory, a part for each point."""
         tiling, own, depth = self.tiling, self.schedule, self.depth_block
         padded = ceildiv(own.point_columns or tiling.columns.extent, tiling.panel) * tiling.panel
+        together = own.packed_columns or padded
         sizes: dict[str, Dim] = {}
         if tiling.left.packed:
             assert isinstance(depth, int)
@@ -91,7 +92,7 @@ class ProductWriter:
                 tiles = part_of_tiles(tiling, depth) * tiling.parts
                 sizes[LEFT] = ceildiv(rows, own.tile_rows) * tiles
         if tiling.right.packed:
-            sizes[RIGHT] = (2 * tiling.panel if own.pack_ahead else padded) * self.packed_depth
+            sizes[RIGHT] = (2 * tiling.panel if own.pack_ahead else together) * self.packed_depth
             self.parts_apart = sizes[RIGHT]
             sizes[RIGHT] = sizes[RIGHT] * tiling.parts
         if self.in_parts:
@@ -174,9 +175,8 @@ class ProductWriter:
         depth = Stretch(start, emitter.scalar(tiling.depth.extent, scope))
         if self.in_parts:
             depth = self.block(start, own.block_depth, tiling.depth, scope)
-        if tiling.right.packed and not own.pack_ahead:
-            pack = pack_groups if tiling.group > 1 else pack_right
-            pack(self, scope, columns, depth)
+        if tiling.right.packed and not own.pack_ahead and not own.packed_columns:
+            self._pack_right(scope, columns, depth)
 
         def body(first: Scalar, _: Sequence[Value]) -> list[Value]:
             inner = scope.child(OUTER)
@@ -185,13 +185,35 @@ class ProductWriter:
                 part.upper = emitter.least(emitter.plus(first, own.block_rows), rows.upper)
             if tiling.left.packed:
                 (pack_tiles if own.in_matrices else pack_left)(self, inner, part, depth)
-            self.tiles.over(inner, part, columns, depth)
+            self._columns(inner, part, columns, depth)
             return []
 
         if own.block_rows:
             emitter.for_loop(rows.lower, rows.upper, own.block_rows, (), body)
         else:
             body(rows.lower, ())
+
+    def _pack_right(self, scope: VectorScope, columns: Stretch, depth: Stretch) -> None:
+        (pack_groups if self.tiling.group > 1 else pack_right)(self, scope, columns, depth)
+
+    def _columns(
+        self, scope: VectorScope, rows: Stretch, columns: Stretch, depth: Stretch
+    ) -> None:
+        """The tiles of a block of rows: of all columns, or of some after the other, which are
+        packed before them."""
+        emitter, step = self.emitter, self.schedule.packed_columns
+        if not step:
+            self.tiles.over(scope, rows, columns, depth)
+            return
+
+        def some(first: Scalar, _: Sequence[Value]) -> list[Value]:
+            upper = emitter.least(emitter.plus(first, step), columns.upper)
+            inner, part = scope.child(OUTER), Stretch(first, upper)
+            self._pack_right(inner, part, depth)
+            self.tiles.over(inner, rows, part, depth)
+            return []
+
+        emitter.for_loop(columns.lower, columns.upper, step, (), some)
 
 
 __all__ = ["ProductWriter"]
