@@ -20,6 +20,7 @@ from irc.codegen.triton.functions import (
     constant_text,
     helper,
 )
+from irc.dialects.arith import ROUNDING
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR, UserError
@@ -265,8 +266,9 @@ def arith_text(w: Writer, op: Operation) -> str:
         return compare(name, op.attributes["predicate"].value, refs[0], refs[1], element)  # type: ignore[attr-defined]
     if name == "negf":
         return float_binary(w, "negf", refs[0], refs[0], element)
-    if getattr(op, "roundingmode", None) not in (None, "to_nearest_even"):
-        raise InvalidIR(f"a gpu kernel rounds to the nearest even, not {op.roundingmode}", op=op)
+    mode = getattr(op.attributes.get("roundingmode"), "value", ROUNDING[0])
+    if mode not in ROUNDING:
+        raise InvalidIR(f"a gpu kernel rounds to the nearest even, not {mode}", op=op)
     if len(refs) == 1:
         return cast(name, refs[0], element, short_name(element_of(op.results[0]), w.index_bits))
     if name == "divf" and "rough" in op.attributes:

@@ -239,8 +239,8 @@ CPU: Mapping[str, Key] = {
         "all rows, a vector of it in the time of so many terms; 0: all of a point's panels are "
         "packed first", powers(0, 64)),
     "pack_columns": Key(
-        "with pack_right and parts (bf16x6): columns that are packed together and multiplied by all "
-        "rows of a block before the next ones, so that they stay in the caches; 0: all of a "
+        "with pack_right and parts (bf16x6): columns that are packed together, and multiplied by "
+        "all rows of a block before the next ones, so that they stay in the caches; 0: all of a "
         "point's, before any rows", numbers(0)),
     "products": Key(
         "with tiles: what the lanes of a vector of sums are: columns (lanes), or parts of the "
