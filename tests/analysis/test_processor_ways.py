@@ -10,9 +10,10 @@ import pytest
 import torch
 
 import irc
-from irc.analysis.processor_ways import fills_panels, processor_ways
+from irc.analysis.processor_ways import fills_panels, multiplies_parts, processor_ways
 from irc.dialects import graph
 from irc.ir.passes import PassContext, PassManager
+from irc.ir.types import bf16, f32
 from irc.options.options import from_mapping
 from irc.target import Target
 from irc.target.cpu import TargetFeatures
@@ -117,14 +118,32 @@ def with_tiles(sets: tuple[str, ...] = ("amx-bf16", "amx-tile")) -> Target:
 
 @pytest.mark.parametrize(
     ("m", "n", "k", "known"),
-    [(64, 96, 96, True), (5, 32, 768, True), (64, 50257, 96, False), (64, 80, 96, False),
+    [(64, 96, 96, True), (5, 32, 768, True), (64, 50257, 96, True), (64, 80, 96, True),
      (64, 96, 80, False)],
 )  # fmt: skip
 def test_registers_of_whole_tiles_are_to_be_filled(m: int, n: int, k: int, known: bool) -> None:
-    """Of other sizes a processor that has them multiplies by vectors, at a fraction of the rate."""
+    """Of other numbers of terms a processor that has them multiplies by vectors, at a fraction of
+    the rate."""
     call = call_of(torch.mm, *factors(m, n, k, torch.bfloat16))
     assert (processor_ways(call, with_tiles(), False) is not None) == known
     assert processor_ways(call, with_tiles(()), False) is not None
+
+
+@pytest.mark.parametrize(("sizes", "parts"), [
+    ((128, 768, 768), (True, True)), ((127, 768, 768), (False, True)), ((8, 64, 64), (False, False)),
+    ((128, 760, 768), (False, False)), ((4, 128, 96, 50257), (True, True)),
+])  # fmt: skip
+def test_parts_are_multiplied_where_figures_say_that_they_are_faster(
+    sizes: tuple[int, ...], parts: tuple[bool, bool]
+) -> None:
+    figures = {"own_split": (1, 100, 130), "own_split_panels": (1, 150, 150),
+               "own_products": (120, 110, 95), "own_panels": (130, 140, 105)}  # fmt: skip
+    base = with_tiles()
+    target = attrs.evolve(base, processor=attrs.evolve(base.processor, **figures))
+    for frozen, wanted in zip((False, True), parts, strict=True):
+        assert multiplies_parts(sizes, f32, target, frozen) == wanted
+        assert not multiplies_parts(sizes, f32, with_tiles(()), frozen)
+        assert not multiplies_parts(sizes, bf16, target, frozen)
 
 
 def test_registers_of_whole_tiles_take_sizes_that_are_known() -> None:

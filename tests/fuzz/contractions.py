@@ -2,14 +2,15 @@
 float64.
 
     python -m tests.fuzz.contractions --count 5000 [--first 0] [--on avx2] [--seconds 60]
-                                      [--kind products|convolutions|integers|sizes]
+                                      [--kind products|convolutions|integers|sizes|parts]
 
 Every one is a kernel of irc's own, with the cost model's schedule; on a CPU some products have a
 frozen weight. `--on`: cpu, avx2 (what of it an older one has), cuda, or triton: kernels of a GPU
-run in Triton's interpreter, of products of at most 65 rows, columns and terms. The kind `sizes`
-calls one program with many sizes, at and beside the ends of ranges that have a schedule of their
-own, with elements that are no numbers in some. Prints the seeds
-that differ or fail; the exit status is 1 if there are any. No program is begun after the seconds.
+run in Triton's interpreter, of products of at most 65 rows, columns and terms; parts: f32 is cut
+into parts of bf16 wherever registers of whole tiles take these (with the kind `parts`). The kind
+`sizes` calls one program with many sizes, at and beside the ends of ranges that have a schedule of
+their own, with elements that are no numbers in some. Prints the seeds that differ or fail; the exit
+status is 1 if there are any. No program is begun after the seconds.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ TOLERANCE = {torch.float64: 1e-11, torch.float32: 3e-5}
 LARGE = (300, 1030, 2100)
 PLACES: dict[str, dict[str, Any]] = {
     "cpu": {}, "avx2": {"target": "avx2"}, "triton": {"target": "triton"}, "cuda": {},
+    "parts": {},
 }  # fmt: skip
 Function = Callable[..., Any]
 
@@ -151,6 +153,50 @@ def random_product(seed: int, most: int = SIZES[-1]) -> RandomProduct:
     label = (f"{dtype} {batch} {m}x{k}x{n} {operator} {behind} alpha={alpha} beta={beta}"
              f"{' frozen' * frozen}{' dynamic' * dynamic}")  # fmt: skip
     return RandomProduct(function, args, dynamic, frozen, label)
+
+
+#: Terms that registers of whole tiles take, and what is rare in a factor.
+TERMS = (32, 64, 96, 160, 288, 1056)
+HUGE = 3.4e38
+RARE = (float("inf"), float("-inf"), float("nan"), HUGE, 1e-38, 0.0)
+
+
+def random_parts(seed: int, most: int = SIZES[-1]) -> RandomProduct:
+    """A product of f32 whose factors are cut into parts of bf16, some of them with elements that
+    are no numbers, largest, or nearly none."""
+    rng = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    m, n = (rng.choice([size for size in SIZES if 1 < size <= most]) for _ in range(2))
+    k = rng.choice(TERMS)
+
+    def randn(*shape: int, scale: int = 1) -> torch.Tensor:
+        return torch.randn(shape, generator=generator) / scale**0.5
+
+    batch = list(rng.choice(BATCHES))
+    left = restrided(rng, randn(*batch, m, k))
+    right = restrided(rng, randn(*(batch if rng.random() < 0.5 else []), k, n, scale=k))
+    rest = (randn(n), randn(*batch, m, n), randn(n, 32, scale=n))
+    before = rng.choice(PROLOGUES), rng.choice(PROLOGUES[:6])
+    behind = rng.choices(list(EPILOGUES), k=rng.randrange(3))
+    special = rng.random() < 0.3
+    if special:  # nothing behind it that makes numbers of these
+        before, behind = (PROLOGUES[0], PROLOGUES[0]), []
+        values = [rng.choice(RARE), rng.choice(RARE)]
+        # Of sums that are too large the order says whether they are infinite or no number.
+        both = HUGE not in values and rng.random() < 0.3
+        for factor in (left, right) if both else (rng.choice((left, right)),):
+            place = tuple(rng.randrange(size) for size in factor.shape)
+            factor[place] = values.pop()
+
+    def function(left: Any, right: Any, *rest: Any) -> Any:
+        parts = [before[0](left) @ before[1](right)]
+        for name in behind:
+            parts.append(EPILOGUES[name](parts[-1], *rest))
+        return tuple(parts)
+
+    frozen = rng.random() < 0.4
+    label = f"{batch} {m}x{k}x{n} {behind}{' special' * special}{' frozen' * frozen}"
+    return RandomProduct(function, (left, right, *rest), False, frozen, label)
 
 
 TAPS = ((1, 1), (3, 3), (3, 3), (2, 3), (5, 5), (7, 7), (1, 3), (3, 1))
@@ -287,10 +333,22 @@ def random_integers(seed: int, most: int = SIZES[-1]) -> RandomProduct:
     return RandomProduct(function, args, False, frozen, label, True)
 
 
+def parts_target() -> str:
+    """This machine, as if products of parts were always the fastest."""
+    from irc.target import Target
+    from irc.target.figures import evolve
+
+    every, host = (9999, 9999, 9999), Target.host()
+    figures = {"own_split": every, "own_split_panels": every, "tiled_work": 1}
+    return str(evolve(host, processor=evolve(host.processor, **figures)))
+
+
 def difference(program: RandomProduct, place: str = "cpu") -> str:
     """What is wrong with irc's results; "" for nothing. Raises what compiling raises."""
     args, run = program.args, program.function
     options = {**OWN, **PLACES[place]}
+    if place == "parts":
+        options["target"] = parts_target()
     context = interpreted() if place == "triton" else contextlib.nullcontext()
 
     def placed(args: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -354,6 +412,7 @@ KINDS: dict[str, Callable[[int, int], RandomProduct]] = {
     "convolutions": lambda *how: random_convolution(*how),
     "integers": lambda *how: random_integers(*how),
     "sizes": lambda *how: random_sizes(*how),
+    "parts": lambda *how: random_parts(*how),
 }
 
 

@@ -32,6 +32,12 @@ def test_one_program_of_many_sizes_is_right_for_each(seed):
     assert contractions.difference(program) == "", program.label
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_random_products_of_parts_are_those_of_eager_mode(seed):
+    program = contractions.random_parts(seed)
+    assert contractions.difference(program, "parts") == "", program.label
+
+
 def test_a_wrong_product_is_found(monkeypatch, capsys):
     wrong = contractions.RandomProduct(lambda a: (a @ a,), (torch.eye(4),), False, False, "wrong")
     monkeypatch.setattr(contractions, "random_product", lambda *_: wrong)

@@ -121,6 +121,25 @@ def test_rows_lie_across():
     torch.testing.assert_close(result, wanted, rtol=1e-12, atol=1e-12)
 
 
+def test_factors_that_both_are_computed_are_multiplied_by_vectors():
+    """Whoever asked for parts didn't know what would be fused."""
+    program = text(40, 64, 64).replace("arith.mulf %p, %q", "arith.mulf %p1, %q1")
+    program = program.replace("    %v =", """    %p1 = math.sin %p : f32
+    %q1 = math.sin %q : f32
+    %v =""")
+    assert "kernel.dot_rows" not in irc.print_op(formed(program))
+    one = program.replace("math.sin %q", "arith.addf %q, %q")
+    turned = one.replace("%p1 = math.sin %p : f32", "%p1 = arith.mulf %p, %p : f32")
+    assert "kernel.dot_rows" not in irc.print_op(formed(turned))
+    plain = program.replace("    %q1 = math.sin %q : f32\n", "").replace("%p1, %q1", "%p1, %q")
+    a, w = arguments(plain, "n, k")
+    module = formed(plain)
+    assert "kernel.dot_rows" in irc.print_op(module)
+    (wanted,) = run(irc.parse(plain), a, w, mode="real")
+    (result,) = run(module, a, w, mode="real")
+    torch.testing.assert_close(result, wanted, rtol=1e-12, atol=1e-12)
+
+
 def native(program):
     module = formed(program)
     PassManager.parse("bufferize,plan-memory").run(module)

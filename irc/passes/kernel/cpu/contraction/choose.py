@@ -48,6 +48,8 @@ TILES = frozenset((
     "skew",
 ))
 """The keys that contractions in tiles alone have."""
+_RUNS = frozenset(("vector_axis", "row_axis", "outer_rows", "depth_order"))
+"""Those of the axes that tiles go over."""
 
 
 def has_tiles(flat: Plan) -> bool:
@@ -186,6 +188,7 @@ class _TileChooser:
         element: Any = self.products.contraction.accumulator
         lanes = self.target.lanes(element)
         fill(lanes=lanes)
+        self._keep_parts(own)
         fill(products=self._products(own))
         features, rest = self.target.features, self.products.after
         ops = [op for member in rest for op in member.compute.block.ops]
@@ -218,6 +221,15 @@ class _TileChooser:
         self._fill_points(own, fill, 1 if asked else 2)
         fill(block_rows=0 if own.pack_ahead else self._block_rows(own))
         return own
+
+    def _keep_parts(self, own: CpuSchedule) -> None:
+        """Have vectors multiply where parts of factors were asked for before it was known what is
+        fused with them, and neither lies as registers take it."""
+        chosen = {"products", "tile_vectors", "lanes", *_RUNS}
+        if not own.has("products") or not own.is_split or not {*vars(own)} - {"_op"} <= chosen:
+            return
+        if not any(self._multiplies(own, packed) for packed in (False, True)):
+            del own.products
 
     def _fill_points(self, own: CpuSchedule, fill: Callable[..., None], share: int) -> None:
         """The points of the parallel space, and whether panels are packed ahead in them, for which
