@@ -17,6 +17,7 @@ from irc.ir.types import bf16, f32
 from irc.options.options import from_mapping
 from irc.target import Target
 from irc.target.cpu import TargetFeatures
+from irc.target.figures import evolve
 from tests.passes.frozen.freezing_support import known_program
 
 FIGURES = "product_rows = [4, 16, 128], own_products = [{}], own_panels = [{}]"
@@ -130,7 +131,8 @@ def test_registers_of_whole_tiles_are_to_be_filled(m: int, n: int, k: int, known
 
 
 @pytest.mark.parametrize(("sizes", "parts"), [
-    ((128, 768, 768), (True, True)), ((127, 768, 768), (False, True)), ((8, 64, 64), (False, False)),
+    ((128, 768, 768), (True, True)), ((127, 768, 768), (False, True)),
+    ((8, 64, 64), (False, False)),
     ((128, 760, 768), (False, False)), ((4, 128, 96, 50257), (True, True)),
 ])  # fmt: skip
 def test_parts_are_multiplied_where_figures_say_that_they_are_faster(
@@ -139,7 +141,7 @@ def test_parts_are_multiplied_where_figures_say_that_they_are_faster(
     figures = {"own_split": (1, 100, 130), "own_split_panels": (1, 150, 150),
                "own_products": (120, 110, 95), "own_panels": (130, 140, 105)}  # fmt: skip
     base = with_tiles()
-    target = attrs.evolve(base, processor=attrs.evolve(base.processor, **figures))
+    target = attrs.evolve(base, processor=evolve(base.processor, **figures))
     for frozen, wanted in zip((False, True), parts, strict=True):
         assert multiplies_parts(sizes, f32, target, frozen) == wanted
         assert not multiplies_parts(sizes, f32, with_tiles(()), frozen)
