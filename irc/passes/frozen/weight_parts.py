@@ -24,12 +24,11 @@ def parts_of(builder: Builder, weight: Value) -> list[Value]:
     integers, narrow = type_.with_element(I32), type_.with_element(bf16)
 
     def full(number: float, of: IntegerType | None = None) -> Value:
-        element = f32 if of is None else of
-        value = graph.scalar_attribute(number, element)
-        every: Value = builder.value(
-            graph.Full, value=value, result_types=type_.with_element(element)
-        )
-        return every
+        every = type_.with_element(f32 if of is None else of)
+        value = graph.scalar_attribute(number, every.element)
+        one = builder.value(graph.Full, value=value, result_types=every.with_shape(()))
+        spread: Value = builder.value(graph.Broadcast, one, dims=[], result_types=every)
+        return spread
 
     bits = builder.value(graph.Bitcast, weight, result_types=integers)
     upper = builder.value(graph.And, bits, full(UPPER, I32))
