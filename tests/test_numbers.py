@@ -58,6 +58,7 @@ KNOWN = {
     "passes/kernel/gpu/form.py": {"ENDS_ORDER": NAMES},
     "passes/kernel/gpu/odd_rows.py": {"GROUP_BYTES": FORMAT},
     "passes/kernel/gpu/plan.py": {"INDEX_LIMIT": FORMAT},
+    "passes/kernel/gpu/scaled_powers.py": {"LARGE": FORMAT},
     "passes/kernel/gpu/contraction_candidates.py": {
         "NEAR": REACH, "MOST_OF_A_SHAPE": REACH, "PARTED": REACH, "GROUPED": REACH,
         "PLACE_OF_GROUPED": REACH, "LASTING": REACH, "IN_FLIGHT": REACH,

@@ -68,12 +68,22 @@ def imported(source: str, name: str) -> ModuleType:
     if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "irc_inverse_rough_f32"):
         module.irc_inverse_rough_f32 = lambda x: 1.0 / x
     if os.environ.get("TRITON_INTERPRET") == "1":
+        for name in [n for n in vars(module) if "imum_packed_" in n]:
+            extreme = functools.partial(_interpreted_extreme, module.tl, name.split("_")[1])
+            setattr(module, name, extreme)
+    if os.environ.get("TRITON_INTERPRET") == "1":
         for name in [n for n in vars(module) if n.startswith(("irc_dot_bf16", "irc_dot_f8"))]:
             setattr(module, name, lambda a, b, c: _interpreted_dot(module.tl, a, b, c))
     if os.environ.get("TRITON_INTERPRET") == "1":
         for name in [n for n in vars(module) if n.startswith("irc_launch_")]:
             setattr(module, name, lambda: None)
     return module
+
+
+def _interpreted_extreme(tl: Any, function: str, x: Any, y: Any) -> Any:
+    """A maximum or minimum of 16-bit floats without the machine's instruction."""
+    wide = [operand.to(tl.float32) for operand in (x, y)]
+    return getattr(tl, function)(*wide, propagate_nan=tl.PropagateNan.ALL).to(x.dtype)
 
 
 def _interpreted_dot(tl: Any, a: Any, b: Any, c: Any) -> Any:

@@ -269,15 +269,17 @@ def _for(w: KernelWriter, op: kernel.ForOp) -> None:
     more = "" if op.stages is None else f", num_stages={op.stages}"
     more += ", flatten=True" if op.flat else ""
     w.line(f"for {counter} in {'tl.range' if more else 'range'}({bounds}{more}):")
+    # Rows that program instances walk over are tiles that each begin somewhere else.
+    steps = int(op.stages is None or bool(op.initial))
     w.depth += 1
-    w.loops += 1
+    w.loops += steps
     # In the interpreter the counter is a Python int.
     w.define(position, f"tl.cast({counter}, {w.index_type})")
     for argument, name in zip(carried, names, strict=True):
         w.names[argument] = name
     w.block(op.block, names)
     w.depth -= 1
-    w.loops -= 1
+    w.loops -= steps
 
 
 def _if(w: KernelWriter, op: kernel.IfOp) -> None:

@@ -326,7 +326,20 @@ def _sigmoid_f32() -> list[str]:
     ]
 
 
+def _packed(instruction: str) -> Callable[[str], list[str]]:
+    """A function of two tiles of 16-bit floats that is an instruction on two lanes at once. Triton
+    3.6 widens its own to f32."""
+
+    def lines(element: str) -> list[str]:
+        text = f'"{instruction}.{element}x2 $0, $1, $2;", "=r,r,r", [x, y]'
+        return [f"return tl.inline_asm_elementwise({text}, {TRITON_NAMES[element]}, True, 2)"]
+
+    return lines
+
+
 _WRITTEN = {
+    "maximum_packed": ("x, y", _packed("max.NaN")),
+    "minimum_packed": ("x, y", _packed("min.NaN")),
     "copysign": ("x, y", _copysign),
     "roundeven": ("x", _roundeven),
     "nextafter": ("x, y", _nextafter),

@@ -273,6 +273,10 @@ def arith_text(w: Writer, op: Operation) -> str:
         return cast(name, refs[0], element, short_name(element_of(op.results[0]), w.index_bits))
     if name == "divf" and "rough" in op.attributes:
         return f"{refs[0]} * {w.use(helper('inverse_rough', element))}({refs[1]})"
+    packed = element in ("bf16", "f16") and isinstance(op.results[0].type, VectorType)
+    if name in _EXTREME and packed:
+        function = helper(f"{_EXTREME[name][0]}_packed", element)
+        return f"{w.use(function)}({refs[0]}, {refs[1]})"
     if name.endswith("f"):
         return float_binary(w, name, refs[0], refs[1], element)
     return integer_binary(w, name, refs[0], refs[1], element)

@@ -313,7 +313,8 @@ GPU: Mapping[str, Key] = {
         "lanes are all inside", flag),
     "abreast": Key(
         "with a loop over tiles: so many of them are taken in a turn, whose points are all read "
-        "before any are combined or stored", powers(1, 16)),
+        "before any are combined or stored; as many as a row has, or more: there is no loop, and "
+        "the row stays in registers, part by part", powers(1, 16)),
     "online": Key(
         "with a loop over tiles: the maximum of a row and the sum of powers of e below it are had "
         "in one walk, with the maximum so far", flag),

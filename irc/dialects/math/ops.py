@@ -83,7 +83,11 @@ ExpOp = _define(
     nonpositive=attribute(A.UnitAttr),
     rough=attribute(A.UnitAttr),
 )  # fmt: skip
-Exp2Op = _define(MathUnary, "Exp2Op", "exp2", "2 to the power of x.")
+Exp2Op = _define(
+    MathUnary, "Exp2Op", "exp2",
+    "2 to the power of x. `rough` (gpu): by the machine's instruction, to which denormals are 0.",
+    rough=attribute(A.UnitAttr),
+)  # fmt: skip
 ExpM1Op = _define(MathUnary, "ExpM1Op", "expm1", "exp(x) - 1 without cancellation.")
 LogOp = _define(MathUnary, "LogOp", "log", "The natural logarithm.")
 Log2Op = _define(MathUnary, "Log2Op", "log2", "The logarithm to base 2.")

@@ -254,13 +254,20 @@ ABREAST = {
     "odd": (16, 231, T.bf16, {"row_group": 8, "abreast": 2}),
     "odd_peeled": (16, 231, T.bf16, {"row_group": 8, "abreast": 2, "peeled": True}),
     "three_walks": (9, 300, T.f32, {"abreast": 4, "online": False}),
-}
+    "held": (9, 100, T.bf16, {"abreast": 4, "online": False}),
+    "held_columns": (70, 19, T.bf16, {"r_block": 8, "abreast": 4, "online": False}),
+    "held_odd": (16, 133, T.bf16, {"row_group": 8, "abreast": 8, "online": False}),
+    "held_odd_peeled": (16, 231, T.bf16, {"row_group": 8, "abreast": 8, "online": False,
+                                          "peeled": True, "x_block": 4}),
+    "held_online": (16, 231, T.bf16, {"row_group": 8, "abreast": 8}),
+    "held_f16": (9, 100, T.f16, {"abreast": 4, "online": False}),
+}  # fmt: skip
 
 
 def _softmax_abreast(name: str) -> Case:
     """Several tiles in a turn, of which some are left over; maxima of infinities and NaN."""
     n, m, element, schedule = ABREAST[name]
-    dtype = torch.bfloat16 if element is T.bf16 else torch.float32
+    dtype = getattr(torch, T.DTYPE_OF_ELEMENT[element])
     entries = {"r_block": 32, "online": True, **schedule}
     attrs = {k: A.BoolAttr(v) if isinstance(v, bool) else integer(v) for k, v in entries.items()}
     given, across = extreme_rows(n, m, dtype), name == "columns"
@@ -270,9 +277,29 @@ def _softmax_abreast(name: str) -> Case:
 
 
 for _name, (_, _, _kind, _) in ABREAST.items():
-    case(f"softmax_abreast_{_name}", 1e-2 if _kind is T.bf16 else 1e-6)(
+    case(f"softmax_abreast_{_name}", 1e-6 if _kind is T.f32 else 1e-2)(
         functools.partial(_softmax_abreast, _name)
     )
+
+
+@case("softmax_of_large", 1e-2)
+def _softmax_of_large() -> Case:
+    """What is 16 bits wide may be as large as f32: its product with log2(e) would be infinite."""
+    given, most = random(16, 100, dtype=torch.bfloat16), torch.finfo(torch.bfloat16).max
+    for row, size in enumerate((most, most / 1.5, 1e18, 7e10, 1e5, 3e4)):
+        given[row] *= size / given[row].abs().max()
+        given[row + 6, ::3] = -size
+        given[row + 6, 1::7] = size
+    given[12], given[13], given[14, 1:] = most, -most, -most
+    return Case(softmax(16, 100, T.bf16), [given], x_block=integer(2))
+
+
+@case("softmax_of_large_columns", 1e-2)
+def _softmax_of_large_columns() -> Case:
+    """Maxima of each lane's own points, several tiles in a turn."""
+    given = _softmax_of_large().args[0].t().contiguous().t()
+    return Case(softmax(16, 100, T.bf16, (1, 16), (1, 16)), [given], r_block=integer(16),
+                online=A.TRUE, abreast=integer(4), persistent=A.FALSE)  # fmt: skip
 
 
 @case("softmax_abreast_symbolic", 1e-6)

@@ -18,6 +18,7 @@ from irc.ir.attributes import Type
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim
 from irc.ir.types import FloatType, IndexType, IntegerType, f32, i1, i64, index
+from irc.passes.kernel.gpu.scaled_powers import Below, narrow_source
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim
 
 FLOAT_OPS = {
@@ -196,10 +197,15 @@ class Reduction:
 
     # -- one tile holds everything
 
-    def filled(self, content: Tile) -> Tile:
-        """The body's values, where lanes are outside what changes nothing."""
-        fill = self._full(self._identity())
-        return self.b.select(self.mask, self._prepare(content), fill)
+    def filled(self, content: Tile, narrow: bool = False) -> Tile:
+        """The body's values, where lanes are outside what changes nothing; narrow: of 16 bits where
+        they were widened from these."""
+        source = narrow_source(self.b, content) if narrow else None
+        if source is not None and self.mask is not None:
+            fill = self._full(self._identity(), source.element)
+            source = self.b.select(self.mask, self.b.expand(source, self.dims), fill)
+            return convert(self.b, source, self.element)
+        return self.b.select(self.mask, self._prepare(content), self._full(self._identity()))
 
     def whole(self, content: Tile, position: Tile, filled: bool = False) -> list[Tile]:
         """The results from one tile with all points; filled: lanes outside change nothing."""
@@ -272,19 +278,42 @@ class Reduction:
         total = b.select(higher, lowered, b.op("arith.addf", total, power))
         return [b.op("arith.maximumf", top, content), total]
 
-    def step_powers(self, carried: Sequence[Tile], contents: Sequence[Tile]) -> list[Tile]:
-        """The same after several tiles, whose greatest is found first: a power for each of their
-        elements, and one more for the sum so far."""
+    def step_together(self, carried: Sequence[Tile], contents: Sequence[Tile]) -> list[Tile]:
+        """The same after several tiles, `filled` before: of extremes and sums of powers below one,
+        the greatest of them is found first."""
         b = self.b
+        if self.combiner != "logsumexp":
+            return [combine(b, self.combiner, carried[0], self._extreme(contents))]
         top, total = carried
-        higher = top
-        for content in contents:
-            higher = b.op("arith.maximumf", higher, content)
+        higher = b.op("arith.maximumf", top, self._extreme(contents))
         total = b.op("arith.mulf", total, self._exp(b.op("arith.subf", top, higher)))
+        # A power for each of their elements, and one more for the sum so far.
+        narrow = self.rough and all(narrow_source(b, c) for c in contents)
+        below = Below.of(b, higher) if narrow else None
         for content in contents:
-            power = self._exp(b.op("arith.subf", content, higher))
+            if below is None:
+                power = self._exp(b.op("arith.subf", content, higher))
+            else:
+                power = below.power(b, content)
             total = b.op("arith.addf", total, power)
         return [higher, total]
+
+    def _extreme(self, contents: Sequence[Tile]) -> Tile:
+        """The greatest (or least) of tiles, lane by lane; of 16 bits, if they were such."""
+        b, sources = self.b, [narrow_source(self.b, content) for content in contents]
+        same = [s for s in sources if s is not None and s.element is sources[0].element]  # type: ignore[union-attr]
+        least = FLOAT_OPS["min" if self.combiner == "min" else "max"]
+        chosen = same if len(same) == len(contents) else contents
+        extreme = chosen[0]
+        for tile in chosen[1:]:
+            extreme = b.op(least, extreme, tile)
+        return convert(b, extreme, self.element)
+
+    @property
+    def taken_together(self) -> bool:
+        """Whether several tiles are better taken together than one after the other."""
+        extreme = self.combiner in ("min", "max") and isinstance(self.element, FloatType)
+        return extreme or self.combiner == "logsumexp"
 
     def _finish_powers(self, carried: Sequence[Tile]) -> list[Tile]:
         """The lanes' sums below the greatest of all. No sum of 0 has seen a number above -inf; one

@@ -22,6 +22,7 @@ from irc.ir.types import f32
 from irc.passes.kernel.gpu.combine import Reduction, convert
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, Origin, offset_of
 from irc.passes.kernel.gpu.rough_powers import one_more
+from irc.passes.kernel.gpu.scaled_powers import Below, gaps_below_maxima
 from irc.passes.kernel.gpu.summed_powers import SummedPowers, summed_powers
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, union
 
@@ -48,6 +49,7 @@ class Evaluator:
         self.pointers = pointers
         self.serial_loops = 0
         self.rough: frozenset[Operation] = frozenset()
+        self.gaps: dict[Operation, Operation] = {}
         self.powers = summed_powers(plan)
 
     # -- values inside a body
@@ -67,7 +69,7 @@ class Evaluator:
             if op is None:
                 raise InvalidIR("a body uses a scalar from outside", op=member.compute)
             sources = op.operands[1:] if isinstance(op, loop.ReadOp) else op.operands
-            function = one_more(op) if op in self.rough else None
+            function = self._shortened(op)
             if function is not None:
                 sources = function.operands
             missing = [s for s in sources if self.b.find((s, point.key)) is None]
@@ -87,6 +89,10 @@ class Evaluator:
         """Let a value be a tile at a point."""
         self.b.remember((value, point.key), tile, tile.level)
 
+    def be_rough(self, operations: frozenset[Operation]) -> None:
+        """Let operations be made by the machine's own functions."""
+        self.rough, self.gaps = operations, gaps_below_maxima(self.plan, operations)
+
     def powers_of(self, total: Origin) -> SummedPowers | None:
         """What a sum is of, if that is powers below the maximum of its row."""
         for powers in self.powers:
@@ -100,7 +106,9 @@ class Evaluator:
             return self._read(op, point)
         if isinstance(op, loop.IndexOp):
             return self.b.index(self.expressions((op.expression,), op.positions, point)[0])
-        function = one_more(op) if op in self.rough else None
+        function = self._shortened(op)
+        if isinstance(function, arith.SubFOp):
+            return self._power_below(op, function, point)
         if function is not None:
             return self._one_more(function, self.b.find((function.operands[0], point.key)))
         operands = [self.b.find((o, point.key)) for o in op.operands]
@@ -109,6 +117,19 @@ class Evaluator:
         if op in self.rough:
             return self.b.like(op, operands, rough=A.UNIT)
         return self.b.like(op, operands)
+
+    def _shortened(self, op: Operation) -> Operation | None:
+        """The operation that a rough one is made together with, of what that is made of."""
+        if op not in self.rough:
+            return None
+        return one_more(op) or self.gaps.get(op)
+
+    def _power_below(self, op: Operation, gap: Operation, point: Point) -> Tile:
+        """exp(x - m) of a row's maximum."""
+        element, top = (self.b.find((value, point.key)) for value in gap.operands)
+        if len(top.dims) < len(element.dims):
+            return Below.of(self.b, top).power(self.b, element)
+        return self.b.like(op, [self.b.like(gap, [element, top])], rough=A.UNIT)
 
     def _division(self, op: Operation, top: Tile, bottom: Tile) -> Tile:
         """A quotient; of many tops to a bottom as a product with its inverse."""

@@ -113,7 +113,7 @@ class _GpuKernel:
         self.whole_tiles: dict[Dim, tuple[TileDim, Dim]] = {}
         self.loop_dims: dict[Dim, TileDim] = {}
         self.loops = 0
-        self.backwards = False
+        self.backwards = self.held = False
         self.odd: OddRows | None = None
         self.ends: tuple[TileDim, Dim] | None = None
         self.together: list[SummedPowers] = []
@@ -124,7 +124,7 @@ class _GpuKernel:
         """The kernel, complete."""
         self.b.edge_bytes = self.frame.setting("edge_bytes")
         if self.frame.entry("rough_powers").value:
-            self.evaluator.rough = rough_powers(self.plan)
+            self.evaluator.be_rough(rough_powers(self.plan))
         if self.frame.setting("index_bits") == 64:
             self.b.largest_index = (1 << 62) - 1
         if self.frame.entry("online").value:
@@ -140,9 +140,10 @@ class _GpuKernel:
             grid = self._tiles_of_rows()
         block = self.frame.func.block
         block.append(kernel.KernelReturnOp())
-        if self.frame.entry("early_reads").value:
+        if self.frame.entry("early_reads").value or self.held:
             loops = (op for op in block.ops if isinstance(op, kernel.ForOp))
-            read_early(next(loops).block if self.frame.setting("programs") else block)
+            rows = next(loops).block if self.frame.setting("programs") else block
+            read_early(rows, apart=self.held)
         return self.frame.finished(grid)
 
     def _tile(self, name: str, start: Tile | None, total: Dim, order: int, block: int) -> Any:
@@ -481,9 +482,13 @@ class _GpuKernel:
         it if the schedule says so; gives what they carry at the end."""
         b, block, reach = self.b, self.frame.setting("r_block"), self._reach(walk.points)
         parts = self._parts(walk, block)
-        for number, part in enumerate(parts[::-1] if self.backwards else parts):
-            name, first, count = f"r{self.loops}_{number}", part.first, part.count
-            if len(parts) > 1 and count == part.abreast:
+        # What has no loop has the same tiles in each walk, and what was read is still there.
+        held = self.frame.setting("abreast") > 1 and all(p.count == p.abreast for p in parts)
+        walked = f"h{[*self.loop_dims].index(walk.points)}" if held else f"r{self.loops}"
+        self.held |= held
+        for number, part in enumerate(parts[::-1] if self.backwards and not held else parts):
+            name, first, count = f"{walked}_{number}", part.first, part.count
+            if (held or len(parts) > 1) and count == part.abreast:
                 state = self._turn(walk, name, b.index(first * block), state, part)
                 continue
             lower = b.index(first * block) if first != 0 else None
@@ -520,7 +525,7 @@ class _GpuKernel:
         states, left = [], list(state)
         for _, _, reduction in walk.reductions:
             states.append([left.pop(0) for _ in reduction.start()])
-        powers: dict[int, list[Tile]] = {}
+        together: dict[int, list[Tile]] = {}
         for number in range(part.abreast):
             if number:
                 position = b.op("arith.addi", position, b.index(block))
@@ -534,15 +539,15 @@ class _GpuKernel:
             for k, (member, output, reduction) in enumerate(walk.reductions):
                 point = self._point(member, linear)
                 content = self.evaluator.yielded(member, output, point)
-                if part.abreast > 1 and reduction.combiner == "logsumexp":
-                    powers.setdefault(k, []).append(reduction.filled(content))
+                if part.abreast > 1 and reduction.taken_together:
+                    together.setdefault(k, []).append(reduction.filled(content, narrow=True))
                     continue
                 place = b.index(self._combined_position(member, point))
                 states[k] = reduction.step(states[k], content, place, position)
             for member in walk.members:
                 self._store_tiles(member, self._point(member, linear))
-        for k, contents in powers.items():
-            states[k] = walk.reductions[k][2].step_powers(states[k], contents)
+        for k, contents in together.items():
+            states[k] = walk.reductions[k][2].step_together(states[k], contents)
         return [tile for each in states for tile in each] + left
 
     def _store_tiles(self, member: GpuMember, point: Point) -> None:

@@ -3,7 +3,8 @@
 Of a row of 30,523 elements by tiles of 4096 the first and the last one may have lanes outside: they
 stand before and behind the loop, whose lanes are then all inside (`peeled`). A loop of several
 tiles in a turn (`abreast`) reads all of their points before it combines any; tiles that are left
-over come behind it, one by one.
+over are a turn behind it. Where a turn takes all of a row there is no loop, and the tiles are
+parts of a row in registers.
 """
 
 from __future__ import annotations
@@ -32,13 +33,17 @@ class LoopPart:
         return block if isinstance(self.count, int) else block * self.abreast
 
     def split(self, abreast: int) -> Iterator[LoopPart]:
-        """The same with so many tiles in a turn, and those that are left, in order."""
+        """The same with at most so many tiles in a turn, and the turn that is left, in order."""
         assert isinstance(self.count, int)
+        abreast = min(abreast, self.count)
+        if not abreast:
+            return
         whole = self.count // abreast * abreast
         if whole:
             yield attrs.evolve(self, count=whole, abreast=abreast)
         if self.count > whole:
-            yield attrs.evolve(self, first=self.first + whole, count=self.count - whole)
+            left = self.count - whole
+            yield attrs.evolve(self, first=self.first + whole, count=left, abreast=left)
 
 
 def loop_parts(reach: Dim, block: int, abreast: int) -> list[LoopPart]:
