@@ -27,6 +27,10 @@ class GpuFigures(Speeds):
     least_block: Annotated[int, Figure(
         "points", "the least of such a tile: what has less than half of `parallel` tiles has "
         "smaller ones", least=1, power=True)] = 256
+    scattered_block: Annotated[int, Figure(
+        "points", "of a tile of many that are combined with what memory has, by 2 warps (an "
+        "embedding's gradient of 4096x768 f32 with its zeros: 33.9 us of an H200, 34.8 with 1024)",
+        least=1, power=True)] = 256
     pointwise_warps: Annotated[int, Figure(
         "times", "`parallel`: the warps of a whole kernel up to which each has fewer points")] = 16
     transpose_blocks: Annotated[tuple[int, ...], Figure(
@@ -75,14 +79,25 @@ class GpuFigures(Speeds):
         "them", least=1, power=True)] = 1024
     short_group: Annotated[int, Figure(
         "elements", "that tiles of several rows of 16-bit elements begin at multiples of, where "
-        "rows begin anywhere (softmax of 32768x197 7.2 us of an H200 with 4, 7.9 with 8, 8.0 with "
-        "1; of 16384x333 6.5, 7.5 and 7.2)", least=1, power=True)] = 4
+        "rows begin anywhere and are held whole, or have few points (softmax of 65536x99 7.0 us of "
+        "an H200 with 4, 7.8 with 8; of 32768x131 4.9 and 5.6)", least=1, power=True)] = 4
+    short_group_points: Annotated[int, Figure(
+        "points", "of fewer parts of rows begin so, of more at what a thread moves at once "
+        "(softmax of 32768x197 6.8 us of an H200 by 4 elements, 6.6 by 8)")] = 160
+    row_parts: Annotated[int, Figure(
+        "parts", "the most that a softmax's short rows of 16 bits are held by, but for what they "
+        "begin behind the first one's first lane (8192x1001: 6.9 us of an H200, held whole 7.1; "
+        "4096x2047: 7.0 and 9.5; 8192x768: 5.2 and 6.1)", least=1)] = 8
     program_bytes: Annotated[int, Figure(
         "bytes", "the least that a program instance reads and writes of rows of 16-bit elements, "
         "as one starts in 0.6 ns: 8192 that do nothing take 5.9 us of an H200, 4096 3.4 (softmax "
         "of 131072x64 6.4 us, 6.9 with half as many; of 32768x192 5.7 and 6.8)")] = 8192
     started_programs: Annotated[int, Figure(
         "program instances", "that are left at least where each has more for that", least=1)] = 2048
+    part_warps: Annotated[int, Figure(
+        "warps", "of a tile of such parts at least, of which a thread has 4 points each (8192x768: "
+        "5.2 us of an H200 by 2 rows and 2 warps, 6.8 by one each)", least=1, power=True, most=8
+        )] = 2
     sorted_points: Annotated[int, Figure(
         "points", "the least of a tile that is sorted, by one warp", least=1, power=True)] = 128
     row_spread: Annotated[int, Figure(
@@ -112,9 +127,10 @@ class GpuFigures(Speeds):
         "points", "of one whose row's length is a symbol", least=1, power=True)] = 2048
 
     online_row_tile: Annotated[int, Figure(
-        "points", "of a tile that walks over a row once, for its maximum with the sum of powers: "
-        "bf16 2048x30523 takes 42 us of an H200, held 51, by tiles of 8192 54",
-        least=1, power=True)] = 4096
+        "points", "of a tile that walks over a row once, for its maximum with the sum of powers, "
+        "with `online_abreast` in a turn: cross entropy of bf16 2048x30523 takes 39.5 us of an "
+        "H200, 40.2 by one of 2048, 48.7 by one of 4096 (f32 1024x30523: 35.0, 35.0 and 38.6)",
+        least=1, power=True)] = 1024
     cached_row: Annotated[int, Figure(
         "bytes", "of a row that is stored, too: a longer one is walked over twice so, a shorter "
         "one three times, as it stays in the cache (softmax of f32 512x65536 82 us of an H200, "
@@ -126,10 +142,12 @@ class GpuFigures(Speeds):
         least=1, power=True)] = 32
     column_tile: Annotated[int, Figure("points", "of such a tile", least=1, power=True)] = 2048
     column_warps: Annotated[int, Figure(
-        "warps", "of all program instances of a strided reduction together")] = 3072
+        "warps", "of all program instances of a strided reduction together (f32 1024x16384: 18.0 "
+        "us of an H200 with 8 for each of 512, 21.0 with 4, 18.6 with 16)")] = 4096
     wide_columns: Annotated[int, Figure(
-        "rows", "of a tile of a long strided reduction, where that leaves `wide_programs`",
-        least=1, power=True)] = 64
+        "rows", "of a tile of a long strided reduction of 16-bit elements, where that leaves "
+        "`wide_programs`, a line of memory; half of f32 (8192x8192 66.6 us of an H200, 67.7 with "
+        "two lines)", least=1, power=True)] = 64
     wide_programs: Annotated[int, Figure(
         "program instances", "the least of such a reduction")] = 1024
     wide_warps: Annotated[int, Figure(
@@ -161,13 +179,28 @@ class GpuFigures(Speeds):
     walked_kept_warps: Annotated[int, Figure(
         "warps", "the most of such a tile", least=1, power=True)] = 32
     online_tile: Annotated[int, Figure(
-        "points", "of a tile that is walked over such columns twice, for their maxima with sums of "
-        "powers and for what is stored; a thread has 16 (softmax of 4096x8192, an H200: bf16 57 us "
-        "with 64 columns and 32 warps, 70 with three walks; f32 101 and 106)",
-        least=1, power=True)] = 16384
+        "points", "of 16 bits of a tile that is walked over such columns twice, for their maxima "
+        "with sums of powers and for what is stored; half as many of f32",
+        least=1, power=True)] = 4096
+    online_abreast: Annotated[int, Figure(
+        "tiles", "of those that walk over rows or columns so in a turn (softmax of 4096x8192 of an "
+        "H200: bf16 50.3 us with 8, 55.4 with 4, 54.8 with one of 16384 points; f32 99.2, held "
+        "104)", least=1, power=True, most=16)] = 8
     online_points: Annotated[int, Figure(
-        "points", "longer columns of 16-bit elements are walked over so rather than held (bf16 "
-        "2048x8192: 28 us, held 36; f32 51, held 51)")] = 1024
+        "points", "longer columns of 16-bit elements are walked over so rather than held, up to "
+        "twice as long by half a tile of half the columns (bf16 1024x8192: 10.7 us of an H200, "
+        "held 11.9; 1500x8192: 16.3, by whole tiles 17.8; 768x8192 8.9, held 7.9)")] = 768
+    turned_points: Annotated[int, Figure(
+        "points", "the same where rows are read along and stored across; those of more than half "
+        "of it, held, have twice the warps (softmax of bf16 1024x8192: 8.4 us of an H200, 8.6 with "
+        "half as many; 512x16384 7.7 and 7.3)")] = 1024
+    column_parts: Annotated[int, Figure(
+        "parts", "the most that columns of 16-bit elements are held by (softmax of 768x8192: 7.9 "
+        "us of an H200, held whole 8.7; turned 6.4 and 10.5, with 3 parts 6.6; 1024x8192 turned "
+        "8.4 with 4, 10.1 with 8)", least=1)] = 6
+    least_part: Annotated[int, Figure(
+        "points", "the least of such a part; half of them of a part of rows", least=2, power=True
+        )] = 64
     online_columns: Annotated[int, Figure(
         "columns", "of such a tile, where that leaves nearly each processor one",
         least=1, power=True)] = 64

@@ -133,6 +133,10 @@ TEXTS = {
             %c = loop.read %m[i] : bf16 %d = loop.read %w[j] : bf16 %e = arith.subf %b, %c : bf16
             %f = arith.mulf %e, %d : bf16 loop.yield %f } : bf16[9000, 1024]
           loop.yield %y } : bf16[9000, 1024]""", "%r: bf16[9000, 1024]"),
+    "many scattered points": (
+        "%x: f32[2000000], %z: f32[2000000]", "%y = loop.compute par(i: 2000000) inits(%z) -> "
+        "scatter(sum, [i]) { %a = loop.read %x[i] : f32 loop.yield %a } : f32[2000000]",
+        "%y: f32[2000000]"),
     "scanned columns": (
         "%x: f32[5000, 640]", "%y = loop.compute scan(i0: 5000) par(i1: 640) -> scan(sum, f32) { "
         "%a = loop.read %x[i0, i1] : f32 loop.yield %a } : f32[5000, 640]", "%y: f32[5000, 640]"),
@@ -141,6 +145,8 @@ TEXTS = {
         "%a = loop.read %x[i0, i1] : f32 loop.yield %a } : f32[64, 65536]", "%y: f32[64, 65536]"),
     "softmax of columns": softmax("f32[9000, 8192]", "j, i", 8192, 9000),
     "softmax of short columns": softmax("bf16[2000, 8192]", "j, i", 8192, 2000),
+    "softmax of held columns": softmax("bf16[768, 8192]", "j, i", 8192, 768),
+    "softmax of many short rows": softmax("bf16[20000, 97]", "i, j", 20000, 97),
     "softmax of long rows": softmax("f32[64, 65536]", "i, j", 64, 65536),
     "many odd rows": (
         "%x: bf16[32768, 197]", """%r = loop.group (i: 32768) {
@@ -341,10 +347,17 @@ GPU = {
     "kept_points": ("1", "scans"),
     "walked_kept_tile": ("4096", "scanned columns"),
     "walked_kept_warps": ("8", "scanned columns"),
-    "online_tile": ("4096", "softmax of columns"),
+    "online_tile": ("8192", "softmax of columns"),
+    "online_abreast": ("4", "softmax of columns"),
+    "column_parts": ("3", "softmax of held columns"),
+    "least_part": ("128", "softmax of many short rows"),
+    "short_group_points": ("64", "softmax of many short rows"),
+    "part_warps": ("4", "softmax of many short rows"),
+    "row_parts": ("2", "softmax of many short rows"),
+    "scattered_block": ("512", "many scattered points"),
     "online_columns": ("32", "softmax of columns"),
     "online_points": ("4096", "softmax of short columns"),
-    "online_row_tile": ("8192", "sums of powers"),
+    "online_row_tile": ("4096", "sums of powers"),
     "cached_row": ("1000000", "softmax of long rows"),
     "sector_bytes": ("16", "few_long_columns"),
     "processors": ("4096", "a product of f32"),
@@ -397,9 +410,9 @@ GPU = {
 #: Time alone; images that are gathered (tests/passes/loop/test_inline_decisions.py); what is tuned
 #: with its arguments in no cache (tests/tuning/test_problem.py); what the front end asks
 #: (tests/frontend/test_joined_saves.py); who multiplies (tests/analysis/test_product_ways.py,
-#: test_processor_ways.py, test_shared_reads.py, tests/passes/loop/test_expand_attention.py); and
-#: where memory is
-#: (tests/passes/host/test_plan_memory.py).
+#: test_processor_ways.py, test_shared_reads.py, tests/passes/loop/test_expand_attention.py);
+#: where memory is (tests/passes/host/test_plan_memory.py), and which columns are turned
+#: (tests/codegen/triton/test_kernels.py).
 ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_blocks",
              "joined_least", "library_share", "library_rates", "sure", "most_parts",
              "part_depth", "library_tile", "sure_pieces", "lone_bytes", "product_rows",
@@ -407,7 +420,8 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "own_pairs", "own_pair_panels", "sure_products", "own_windows", "many_taps",
              "most_taps", "most_jammed",
              "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",
-             "turned_reads", "own_attention", "own_pair_attention", "attention_bytes"}  # fmt: skip
+             "turned_reads", "turned_points", "own_attention", "own_pair_attention",
+             "attention_bytes"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
 SWITCHED["thread_blocks"] = "avx2, threads = 13"

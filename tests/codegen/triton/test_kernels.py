@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def test_a_second_loop_begins_where_the_first_one_ends(name: str, backwards: int
 
 
 @pytest.mark.parametrize(
-    ("shape", "group"), [((16, 1003), 8), ((16, 1000), 1), ((15, 1003), 1), ((4096, 55), 4)]
+    ("shape", "group"), [((16, 1003), 8), ((16, 1000), 1), ((15, 1003), 1), ((2000, 55), 4)]
 )
 def test_long_odd_rows_that_are_stored_are_covered_by_groups(
     shape: tuple[int, int], group: int
@@ -113,18 +114,82 @@ def test_long_odd_rows_that_are_stored_are_covered_by_groups(
 
 @pytest.mark.parametrize(
     ("shape", "tile"),
-    [((4096, 8192), (64, 256, 32)), ((4096, 4096), (32, 512, 32)), ((4096, 64), (32, 512, 32)),
-     ((2048, 8192), (64, 256, 32)), ((768, 8192), None)],
+    [((4096, 8192), (64, 64, 16)), ((4096, 4096), (32, 128, 16)), ((4096, 64), (16, 256, 16)),
+     ((1500, 8192), (32, 64, 8)), ((1024, 8192), (32, 64, 8)), ((768, 8192), None)],
 )  # fmt: skip
 def test_long_columns_are_walked_over_twice(
     shape: tuple[int, int], tile: tuple[int, int, int] | None
 ) -> None:
-    """By tiles whose columns leave nearly each processor one."""
+    """By tiles whose columns leave nearly each processor one, of short ones two, eight in a
+    turn."""
     points, columns = shape
     program = softmax(columns, points, T.bf16, (1, columns), (1, columns))
     entries = default_schedule(program.op).entries.as_dict()
     found = tuple(entries[k].value for k in ("x_block", "r_block", "num_warps"))
     assert (found if entries["online"].value else None) == tile
+    assert tile is None or entries["abreast"].value == 8
+
+
+@pytest.mark.parametrize(
+    ("shape", "turned", "tile"),
+    [((768, 8192), False, (32, 128, 8, 8)), ((768, 8192), True, (32, 128, 16, 8)),
+     ((768, 2048), True, (16, 128, 8, 8)), ((512, 8192), True, (32, 128, 8, 4)),
+     ((1024, 8192), True, (32, 256, 16, 4)), ((512, 8192), False, None),
+     ((200, 8192), False, None), ((64, 8192), True, None)],
+)  # fmt: skip
+def test_columns_are_held_by_parts(
+    shape: tuple[int, int], turned: bool, tile: tuple[int, int, int, int] | None
+) -> None:
+    """Where parts leave fewer lanes outside, and where rows are turned; without any loop."""
+    points, columns = shape
+    read = (points, 1) if turned else (1, columns)
+    program = softmax(columns, points, T.bf16, read, (1, columns))
+    entries = default_schedule(program.op).entries.as_dict()
+    found = tuple(entries[k].value for k in ("x_block", "r_block", "num_warps", "abreast"))
+    assert (None if entries["persistent"].value else found) == tile
+    source = emit_kernel(form_gpu_kernel(program.op, None, "k"))
+    parts = 1 if tile is None else -(-points // tile[1])
+    assert " in range(" not in source and source.count("tl.load(") == parts
+
+
+@pytest.mark.parametrize(
+    ("shape", "tile"),
+    [((32768, 197), (8, 32, 2, 8)), ((32768, 131), (8, 32, 2, 4)), ((16384, 333), (4, 64, 2, 8)),
+     ((8192, 1001), (2, 128, 2, 8)), ((4096, 2047), (1, 256, 2, 8)), ((8192, 768), (2, 128, 2, 1)),
+     ((65536, 96), (16, 32, 4, 1)), ((8192, 1024), None), ((1024, 768), None),
+     ((16384, 252), None), ((2048, 4001), None)],
+)  # fmt: skip
+def test_short_rows_are_held_by_parts(
+    shape: tuple[int, int], tile: tuple[int, int, int, int] | None
+) -> None:
+    """Of which the first and the last ask which lanes are inside, where there are many rows, of no
+    power of two."""
+    program = softmax(*shape, T.bf16)
+    entries = default_schedule(program.op).entries.as_dict()
+    found = tuple(entries[k].value for k in ("x_block", "r_block", "num_warps", "row_group"))
+    assert (found if entries["abreast"].value > 1 else None) == tile
+    source = emit_kernel(form_gpu_kernel(program.op, None, "k"))
+    masked = source.count("tl.load(") - source.count("other=0)")
+    assert " in range(" not in source and (tile is None or masked > 1)
+
+
+def test_maxima_of_parts_are_of_two_lanes_at_once() -> None:
+    """Of 16 bits, as they were read: by the machine's instruction on two."""
+    func = form_gpu_kernel(softmax(8192, 768, T.bf16).op, None, "k")
+    source = emit_kernel(func)
+    assert source.count(" = irc_maximum_packed_bf16(") == 5
+    ptx = runtime.compile_for(source, "k", runtime.signature_of(func),
+                              **runtime.launch_options(func))["ptx"]  # fmt: skip
+    assert ptx.count("max.NaN.bf16x2") >= 10
+
+
+def test_program_instances_that_walk_over_rows_add_what_they_share_to_pointers() -> None:
+    """Lanes are then a few constants beside that, in loops over tiles they aren't."""
+    source = emit_kernel(form_gpu_kernel(softmax(2048, 30523, T.bf16).op, None, "k"))
+    assert re.search(r"tl\.load\(p0 \+ v\d+ \+ v\d+", source)
+    walked = softmax(8192, 4096, T.bf16, (1, 8192), (1, 8192))
+    source = emit_kernel(form_gpu_kernel(walked.op, None, "k"))
+    assert not re.search(r"tl\.load\(p0 \+ v\d+ \+ v\d+", source)
 
 
 @pytest.mark.parametrize(("abreast", "masked"), [(1, False), (4, True)])
@@ -174,7 +239,7 @@ def test_long_columns_have_wide_tiles() -> None:
         program = lone_reduce([4096, columns], [0], [reduce("sum")], [tensor(columns)])
         entries = default_schedule(program.op).entries.as_dict()
         found.append([int(entries[k].value) for k in ("x_block", "r_block", "num_warps")])
-    assert found == [[64, 64, 8], [128, 64, 16]]
+    assert found == [[32, 64, 8], [128, 64, 16]]
 
 
 def test_sums_are_combined_at_the_places_themselves() -> None:
@@ -377,9 +442,9 @@ def test_a_thread_has_64_bytes_of_a_row(points: Any, element: Any, tile: list[in
     ("points", "element", "tile"),
     [
         (512, T.f32, [8, 512, 4]),
-        (4096, T.f32, [8, 4096, 8]),
-        (4096, T.bf16, [64, 256, 32]),
-        (8192, T.f32, [64, 256, 32]),
+        (2048, T.f32, [8, 2048, 4]),
+        (4096, T.f32, [64, 32, 16]),
+        (4096, T.bf16, [64, 64, 16]),
     ],
 )
 def test_columns_that_are_stored_too(points: int, element: Any, tile: list[int]) -> None:

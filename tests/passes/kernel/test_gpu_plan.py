@@ -11,7 +11,7 @@ from irc.ir import attributes as A
 from irc.ir.symbols import Range, symbol
 from irc.ir.types import f16, f32, i8
 from irc.passes.common.bodies import axis
-from irc.passes.kernel.gpu import schedule
+from irc.passes.kernel.gpu import own_points, schedule
 from irc.passes.kernel.gpu.combine import Reduction
 from irc.passes.kernel.gpu.form import _GpuKernel
 from irc.passes.kernel.gpu.plan import INDEX_LIMIT, fits_32_bits, plan_for_gpu
@@ -70,8 +70,8 @@ def test_what_moves_along_rows_and_from_row_to_row():
     (member,) = plan.members
     moving = {64 * I0 + I1: True, I0: False, 2 * I1: False, 7 * I0 * I1: True, I2: False, N: False}
     for offset, expected in moving.items():
-        assert schedule._moves_along(member, offset) is expected, offset
-    assert not schedule._moves_along(member, 3)
+        assert own_points.moves_along(member, offset) is expected, offset
+    assert not own_points.moves_along(member, 3)
 
 
 @pytest.mark.parametrize(
@@ -161,13 +161,13 @@ SCATTERED = loop.ResultAttr("scatter", "sum", None, A.DimsAttr([I0, I1]))
 )
 def test_rows_are_ordered_by_how_far_they_move_where_written(type_, order):
     plan = lone([tensor(64, 32, strides=(1, 64))], type_.shape, [], types=[type_])
-    assert schedule._order(plan) == order
+    assert own_points.row_order(plan) == order
 
 
 def test_rows_are_ordered_by_reads_where_the_written_say_nothing():
     def order(*reads):
         plan = lone([SQUARE, LONG], (64, 64), reads, SCATTERED, types=[SQUARE], inits=[0])
-        return schedule._order(plan)
+        return own_points.row_order(plan)
 
     assert order((0, (I1, I0))) == [1, 0]
     assert order((1, (I0,)), (0, (I1, I0))) == [1, 0]
@@ -240,7 +240,7 @@ def test_members_that_must_be_run(members, roots):
 
 def test_rows_that_are_folded_keep_their_order():
     plan = grouped(partial)
-    assert plan.members[0].folded and schedule._order(plan) is None
+    assert plan.members[0].folded and own_points.row_order(plan) is None
 
 
 def test_arrays_in_memory_that_are_read_along_rows():

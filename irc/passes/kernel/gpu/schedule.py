@@ -14,7 +14,6 @@ from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.symbols import (
-    Dim,
     Range,
     coefficient,
     dim_product,
@@ -24,7 +23,18 @@ from irc.ir.symbols import (
 )
 from irc.ir.types import element_bytes
 from irc.passes.kernel.gpu.contraction_schedule import contraction_entries
+from irc.passes.kernel.gpu.kept_columns import kept_columns
 from irc.passes.kernel.gpu.odd_rows import GROUP_BYTES, row_group
+from irc.passes.kernel.gpu.own_points import (
+    begins_at_groups,
+    longest_own,
+    moves_along,
+    next_row,
+    power_of_two,
+    row_order,
+    stores_along,
+)
+from irc.passes.kernel.gpu.parted_rows import parted_rows
 from irc.passes.kernel.gpu.plan import (
     GpuMember,
     GpuPlan,
@@ -41,11 +51,6 @@ from irc.target.gpu import GpuFeatures
 
 USUAL_GPU = GpuFeatures.sm_90()
 """What a schedule is for, and completed for, where nothing says which gpu."""
-
-
-def power_of_two(count: int) -> int:
-    """The least power of two that is at least `count` (1 for 0)."""
-    return 1 << max(0, count - 1).bit_length()
 
 
 def default_schedule(
@@ -72,7 +77,7 @@ def default_schedule(
         entries["unrolled"] = A.TRUE
         warps = gpu.unrolled_block // (gpu.warp * 4)
     elif _is_kept_across(plan):
-        warps = _kept_columns(plan, gpu, entries)
+        warps = kept_columns(plan, gpu, entries)
     elif _across_rows(plan):
         warps = _columns(plan, gpu, entries)
     else:
@@ -82,7 +87,7 @@ def default_schedule(
         entries["turns"] = A.TRUE
         entries["tile_axes"] = A.DenseIntsAttr(_column_axis(plan, entries, gpu))
     if entries["tile_axes"] == A.DenseIntsAttr(()):
-        entries["order"] = A.DenseIntsAttr(_order(plan) or range(len(plan.rows)))
+        entries["order"] = A.DenseIntsAttr(row_order(plan) or range(len(plan.rows)))
     entries["num_warps"] = A.IntegerAttr(max(1, min(32, warps)))
     entries.setdefault("unrolled", A.FALSE)
     entries.setdefault("programs", A.IntegerAttr(0))
@@ -154,10 +159,31 @@ def _pointwise(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute])
     while line is None and block > gpu.least_block and 2 * -(-total // block) < gpu.parallel:
         block //= 2
     entries["x_block"] = A.IntegerAttr(block)
+    if line is None:
+        block, warps = _blind_block(plan, total, block, warps, gpu)
+        entries["x_block"] = A.IntegerAttr(block)
     room = gpu.parallel * gpu.pointwise_warps
     while warps < min(4, block // gpu.warp) and -(-total // block) * warps < room:
         warps *= 2
     return warps
+
+
+def _blind_block(
+    plan: GpuPlan, total: int, block: int, warps: int, gpu: GpuFeatures
+) -> tuple[int, int]:
+    """Points and warps of tiles that wait for nothing, where there are many: those that only store
+    are larger, as program instances start one after the other, those that are combined with what
+    memory has are smaller."""
+    read = [size for _, _, size, stored in accesses(plan) if not stored]
+    if any(o.kind == "scatter" for m in plan.members for o in m.compute.output_list):
+        few = total < gpu.scattered_block * gpu.started_programs
+        return (block, warps) if few or min(read, default=4) < 4 else (gpu.scattered_block, 2)
+    if read:
+        return block, warps
+    each = sum(size for _, _, size, _ in accesses(plan))
+    while block * each < gpu.program_bytes and total >= 2 * block * gpu.started_programs:
+        block, warps = 2 * block, min(8, 2 * warps)
+    return block, warps
 
 
 def _line(plan: GpuPlan, gpu: GpuFeatures) -> tuple[int, int] | None:
@@ -187,23 +213,6 @@ def _line(plan: GpuPlan, gpu: GpuFeatures) -> tuple[int, int] | None:
     return (axis, fitting[0]) if fitting and lines >= gpu.line_values else None
 
 
-def _order(plan: GpuPlan) -> list[int] | None:
-    """The row axes by how far a step moves in the memory that is written (where that doesn't have
-    all of them, in what is read); None for their own order, and where steps are symbolic."""
-    if plan.members[0].folded:
-        return None
-    # Where an axis of one point stands is all one.
-    long = [k for k, extent in enumerate(plan.rows) if estimate(extent) > 1]
-    for member, offset, _, _ in sorted(accesses(plan), key=lambda access: not access[3]):
-        steps = {k: coefficient(offset, member.rows[k]) for k in long}
-        sizes = {k: abs(step) for k, step in steps.items() if isinstance(step, int) and step}
-        if len(sizes) == len(long):
-            order = sorted(long, key=lambda k: -sizes[k])
-            rest = [k for k in range(len(plan.rows)) if k not in long]
-            return None if order == long else rest + order
-    return None
-
-
 def _column_axis(
     plan: GpuPlan, entries: Mapping[str, A.Attribute], gpu: GpuFeatures
 ) -> tuple[int, ...]:
@@ -214,27 +223,20 @@ def _column_axis(
     several = sum(estimate(extent) > 1 for extent in plan.rows) > 1
     if plan.members[0].folded or not several or block == 1 or "programs" in entries:
         return ()
-    axis = plan.members[0].rows.index(_next_row(plan, plan.members[0]))
+    axis = plan.members[0].rows.index(next_row(plan, plan.members[0]))
     extent = plan.rows[axis]
     if not isinstance(extent, int) or -(-extent // block) * block > extent * gpu.line_spare:
         return ()
     for member, offset, size, _ in accesses(plan):
-        if _moves_along(member, offset) and coefficient(offset, member.rows[axis]) == 1:
+        if moves_along(member, offset) and coefficient(offset, member.rows[axis]) == 1:
             if extent * size % GROUP_BYTES:
                 return (axis,)
     return ()
 
 
-def _longest(plan: GpuPlan) -> int:
-    """The power of two that holds every member's own points; 0 where one is symbolic."""
-    sizes = [m.points for m in plan.members if m.own]
-    static = [s for s in sizes if isinstance(s, int)]
-    return power_of_two(max(static)) if len(static) == len(sizes) else 0
-
-
 def _columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles of rows that are contiguous from row to row; gives the number of warps."""
-    rows, longest = dim_product(plan.rows), _longest(plan)
+    rows, longest = dim_product(plan.rows), longest_own(plan)
     x = min(gpu.column_block, power_of_two(rows)) if isinstance(rows, int) else gpu.column_block
     r = max(1, gpu.column_tile // x)
     many = gpu.wide_columns * gpu.wide_programs
@@ -258,7 +260,7 @@ def _columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -
 def _few_columns(plan: GpuPlan, rows: int, longest: int, gpu: GpuFeatures) -> int:
     """Rows of a tile that holds all points of few rows, which then have more program instances;
     0 where there are enough, or too many points."""
-    sizes = [size for m, o, size, _ in accesses(plan) if _moves_along(m, o)]
+    sizes = [size for m, o, size, _ in accesses(plan) if moves_along(m, o)]
     least, x = gpu.sector_bytes // min(sizes, default=4), min(gpu.column_block, power_of_two(rows))
     while x > least and 2 * rows < x * gpu.parallel:
         x //= 2
@@ -270,67 +272,18 @@ def _wide_columns(
     plan: GpuPlan, rows: int, gpu: GpuFeatures, entries: dict[str, A.Attribute]
 ) -> int:
     """Tiles of long strided reductions with many results; gives the number of warps."""
+    moved = [size for m, o, size, stored in accesses(plan) if not stored and moves_along(m, o)]
+    size = max(moved, default=4)
     x, warps = gpu.wide_columns, power_of_two(gpu.wide_warps * gpu.wide_columns // rows + 1) // 2
-    warps = max(4, min(8, warps))
-    for member, offset, size, _ in accesses(plan):
+    x, warps = max(1, x * 2 // size), max(4, min(8, warps))
+    each = max(1, 32 // size)
+    for member, offset, wide, _ in accesses(plan):
         steps = [coefficient(offset, a.name) for a in member.own]
-        if any(isinstance(s, int) and s * size % GROUP_BYTES for s in steps):
-            x, warps = gpu.odd_columns, gpu.odd_warps
+        if any(isinstance(s, int) and s * wide % GROUP_BYTES for s in steps):
+            x, warps, each = gpu.odd_columns, gpu.odd_warps, 16
     entries["x_block"] = A.IntegerAttr(x)
-    entries["r_block"] = A.IntegerAttr(max(1, 16 * 32 * warps // x))
+    entries["r_block"] = A.IntegerAttr(max(1, each * gpu.warp * warps // x))
     return warps
-
-
-def _kept_columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
-    """Tiles of rows that are stored as they were read or turned, with accesses contiguous from
-    row to row; gives the number of warps."""
-    rows, longest = dim_product(plan.rows), _longest(plan)
-    size = max((size for m, o, size, _ in accesses(plan) if _moves_along(m, o)), default=4)
-    least = power_of_two(gpu.sector_bytes // size)
-    x = gpu.column_block
-    walked = size == 2 and longest > gpu.online_points and bool(walked_together(plan))
-    if longest and least * longest <= gpu.persistent_points and not walked:
-        x = min(gpu.column_block, max(least, gpu.kept_tile // longest))
-        entries["persistent"] = A.TRUE
-    if isinstance(rows, int):
-        x = min(x, power_of_two(rows))
-    online = "persistent" not in entries and bool(walked_together(plan))
-    if online:
-        entries["online"] = A.TRUE
-        x = _online_columns(rows, x, gpu)
-    tile = gpu.online_tile if online else gpu.walked_kept_tile
-    r = longest if "persistent" in entries else max(1, tile // x)
-    entries["x_block"] = A.IntegerAttr(x)
-    entries["r_block"] = A.IntegerAttr(r)
-    if "persistent" in entries:
-        if isinstance(rows, int):
-            x = _fewer_kept(x, least, rows, r, gpu)
-            entries["x_block"] = A.IntegerAttr(x)
-        warps = max(1, min(gpu.row_warps * 2, x * r // (gpu.warp * gpu.kept_points)))
-        few = isinstance(rows, int) and -(-rows // x) * warps <= gpu.parallel * gpu.row_spread
-        return min(gpu.row_warps * 2, warps * 4 if few else warps)
-    each = 16 if online or size > 2 else 8
-    return max(1, min(gpu.walked_kept_warps, x * r // (gpu.warp * each)))
-
-
-def _online_columns(rows: Dim, least: int, gpu: GpuFeatures) -> int:
-    """Columns of a tile that is walked over them twice: as many as leave nearly each processor one,
-    since more of memory then lies together."""
-    x = gpu.online_columns
-    while isinstance(rows, int) and x > least and 4 * rows < 3 * x * gpu.processors:
-        x //= 2
-    return max(x, least) if isinstance(rows, int) else least
-
-
-def _fewer_kept(x: int, least: int, rows: int, points: int, gpu: GpuFeatures) -> int:
-    """Columns of a tile that holds all of their points, for few columns: all of a GPU is to have
-    some of them (f32 768x256 of an H200: 3.4 us with 8 columns a tile, 4.3 with 16)."""
-    while x > least:
-        warps = max(1, x * points // (gpu.warp * gpu.kept_points))
-        if -(-rows // x) * warps > gpu.parallel * gpu.row_spread:
-            break
-        x //= 2
-    return x
 
 
 def _is_kept_across(plan: GpuPlan) -> bool:
@@ -338,20 +291,12 @@ def _is_kept_across(plan: GpuPlan) -> bool:
     from row to row."""
     stored = across = False
     for member, offset, _, written in accesses(plan):
-        if _moves_along(member, offset):
+        if moves_along(member, offset):
             stored |= written
             own = [a.name for a in member.own]
             across |= (contiguous_axis(offset, own) is None
-                       and coefficient(offset, _next_row(plan, member)) == 1)  # fmt: skip
+                       and coefficient(offset, next_row(plan, member)) == 1)  # fmt: skip
     return stored and across
-
-
-def _next_row(plan: GpuPlan, member: GpuMember) -> str:
-    """The axis along which a tile's next row is found."""
-    if member.folded:
-        return member.row_names[-1]
-    order = _order(plan) or list(range(len(plan.rows)))
-    return member.rows[next((k for k in reversed(order) if estimate(plan.rows[k]) > 1), order[-1])]
 
 
 def _is_unrolled(plan: GpuPlan, gpu: GpuFeatures) -> bool:
@@ -374,17 +319,19 @@ def _walked_tile(longest: int, gpu: GpuFeatures) -> int:
 
 def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles of rows that are contiguous inside; gives the number of warps."""
-    longest = _longest(plan)
+    longest = longest_own(plan)
     whole = 0 < longest * _kept_arrays(plan) <= gpu.persistent_points
     if longest > gpu.held_row and _walks(plan):
         whole = False
-    if longest > gpu.held_row and not _stores_along(plan) and walked_together(plan):
+    if longest > gpu.held_row and not stores_along(plan) and walked_together(plan):
         whole = False
     if not whole:
         return _walked_rows(plan, longest, gpu, entries)
+    if parted := parted_rows(plan, gpu, entries):
+        return parted
     entries["persistent"] = A.TRUE
     entries["r_block"] = A.IntegerAttr(longest)
-    along = [(size, stored) for m, o, size, stored in accesses(plan) if _moves_along(m, o)]
+    along = [(size, stored) for m, o, size, stored in accesses(plan) if moves_along(m, o)]
     short = gpu.short_rows if any(stored for _, stored in along) else 2 * gpu.short_rows
     x = max(1, short // longest)
     rows = dim_product(plan.rows)
@@ -404,13 +351,13 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     long = longest > gpu.held_row and len(read) <= 2 and points < gpu.thread_points and not pairs
     most = gpu.thread_points * (1 + (long and any(m.phase for m in plan.members)))
     warps = max(1, warps, x * longest // (gpu.warp * most))
-    aligned, widest = _begins_at_groups(plan), max((size for size, _ in along), default=4)
+    aligned, widest = begins_at_groups(plan), max((size for size, _ in along), default=4)
     if x > 1 and not aligned:
         # Lanes of one element each: several warps would share each row.
         warps = min(warps, max(1, x * longest // (gpu.warp * gpu.thread_points)))
     if isinstance(rows, int):
         x, warps = _spread(plan, rows, x, warps, gpu)
-        if aligned and widest == 2 and _stores_along(plan):
+        if aligned and widest == 2 and stores_along(plan):
             x, warps = _fewer_programs(plan, rows, x, warps, gpu)
     entries["x_block"] = A.IntegerAttr(x)
     group = _row_group(plan, longest, gpu)
@@ -432,8 +379,8 @@ def _walked_rows(
 ) -> int:
     """Tiles that are walked over rows, of which the longest has so many points (0: not known);
     gives the number of warps."""
-    stored, tile = _stores_along(plan), _walked_tile(longest, gpu)
-    sizes = [size for m, o, size, _ in accesses(plan) if _moves_along(m, o)]
+    stored, tile = stores_along(plan), _walked_tile(longest, gpu)
+    sizes = [size for m, o, size, _ in accesses(plan) if moves_along(m, o)]
     # What the cache still holds is read again sooner than its sums are made smaller.
     once = not stored or longest * max(sizes, default=4) > gpu.cached_row
     group = row_group(plan) if _row_group_fits(plan) else 1
@@ -441,12 +388,13 @@ def _walked_rows(
         entries["online"] = A.TRUE
         if longest and not stored:
             tile = gpu.online_row_tile
+            entries["abreast"] = A.IntegerAttr(gpu.online_abreast)
             entries["peeled"] = A.BoolAttr(_is_cut(plan, tile, group))
     if not stored and entries.get("peeled") is not A.TRUE:
         group = 1  # the masks take as long as what is moved
     entries["row_group"] = A.IntegerAttr(group)
     # Shorter rows stay in the cache by themselves.
-    if not 0 < longest <= gpu.walked_row and _begins_at_groups(plan):
+    if not 0 < longest <= gpu.walked_row and begins_at_groups(plan):
         entries["cached_reads"] = A.TRUE
     entries["x_block"] = A.IntegerAttr(1)
     entries["r_block"] = A.IntegerAttr(tile)
@@ -455,7 +403,7 @@ def _walked_rows(
 
 def _spread(plan: GpuPlan, rows: int, x: int, warps: int, gpu: GpuFeatures) -> tuple[int, int]:
     """Rows of a tile and warps for few rows: all of a GPU is to have some of them."""
-    least = _longest(plan) // (gpu.warp * gpu.spread_points)
+    least = longest_own(plan) // (gpu.warp * gpu.spread_points)
     shared = any(not free_symbols(o) & set(m.row_names) for m, o, _, _ in accesses(plan))
     most = gpu.parallel * (gpu.shared_spread if shared else gpu.alone_spread)
     while x > 1 and x * least > warps and -(-rows // x) * warps <= most:
@@ -473,7 +421,7 @@ def _fewer_programs(
     as long as the next one's start."""
     read = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
     each = sum(element_bytes(source.type.element) for source in read)  # type: ignore[attr-defined]
-    each += sum(size for m, o, size, stored in accesses(plan) if stored and _moves_along(m, o))
+    each += sum(size for m, o, size, stored in accesses(plan) if stored and moves_along(m, o))
     row = each * max(int(m.points) for m in plan.members if m.own)  # type: ignore[arg-type]
     more = 1
     while x * more * row < gpu.program_bytes and rows >= 2 * x * more * gpu.started_programs:
@@ -498,18 +446,8 @@ def _walks(plan: GpuPlan) -> bool:
         return False
     if any(o.combiner == "moments" for m in plan.members for o in m.compute.output_list):
         return False
-    sizes = {size for member, offset, size, _ in accesses(plan) if _moves_along(member, offset)}
-    return sizes <= {2} and _begins_at_groups(plan)
-
-
-def _begins_at_groups(plan: GpuPlan) -> bool:
-    """Whether all rows lie in one piece, and begin at what a thread moves at once."""
-    for member, offset, size, _ in accesses(plan):
-        if _moves_along(member, offset):
-            own = contiguous_axis(offset, [a.name for a in member.own])
-            if own is None or known_divisor(offset - symbol(own)) * size % GROUP_BYTES:
-                return False
-    return True
+    sizes = {size for member, offset, size, _ in accesses(plan) if moves_along(member, offset)}
+    return sizes <= {2} and begins_at_groups(plan)
 
 
 def _kept_arrays(plan: GpuPlan) -> int:
@@ -527,7 +465,7 @@ def _kept_arrays(plan: GpuPlan) -> int:
 
 def _row_group(plan: GpuPlan, tile: int, gpu: GpuFeatures) -> int:
     """The group that tiles of so many points begin at, which hold a whole row."""
-    if _order(plan) is not None or (not _stores_along(plan) and tile <= gpu.held_row):
+    if row_order(plan) is not None or (not stores_along(plan) and tile <= gpu.held_row):
         return 1  # the masks take as long as what is moved
     group = row_group(plan)
     reach = max(int(m.points) for m in plan.members if m.own) + group - 1  # type: ignore[arg-type]
@@ -538,18 +476,7 @@ def _row_group_fits(plan: GpuPlan) -> bool:
     """Whether tiles that are walked over rows may begin at groups: lanes of a loop that moments
     come from have to see points from the first one on."""
     combiners = {o.combiner for m in plan.members for o in m.compute.output_list}
-    return _order(plan) is None and "moments" not in combiners
-
-
-def _stores_along(plan: GpuPlan) -> bool:
-    """Whether something is stored along rows."""
-    return any(stored and _moves_along(m, o) for m, o, _, stored in accesses(plan))
-
-
-def _moves_along(member: GpuMember, offset: Dim) -> bool:
-    """Whether an offset moves along rows, and from row to row."""
-    used = free_symbols(offset)
-    return bool(used & {a.name for a in member.own}) and bool(used & set(member.row_names))
+    return row_order(plan) is None and "moments" not in combiners
 
 
 def _is_read_along(plan: GpuPlan, member: GpuMember, read: loop.ReadOp) -> bool:
@@ -565,7 +492,7 @@ def _across_rows(plan: GpuPlan) -> bool:
     balance = 0
     for member, offset, size, _ in accesses(plan):
         own = [a.name for a in member.own]
-        if not _moves_along(member, offset):
+        if not moves_along(member, offset):
             continue
         if contiguous_axis(offset, own) is not None:
             balance -= size
