@@ -51,6 +51,7 @@ class RowsFirst(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         target = of_kind(self.target, context)
+        turned: set[Operation] = set()
         for inner in list(op.regions[0].blocks[0].ops):
             if not isinstance(inner, loop.ComputeOp):
                 continue
@@ -65,13 +66,15 @@ class RowsFirst(Pass):
             if not worth_it:
                 rows = sorted_already and reduces_rows(inner)
                 readers = [r for r in readers if rows and has_a_point_each(*r, inner)]
-            if not readers or not context.spend("rows-first", inner):
+            beside = target.is_gpu and not sorted_already and is_read_by(inner, turned)
+            beside = beside and reduces_rows(inner) and self.is_worth_it(inner, target)
+            if not (readers or beside) or not context.spend("rows-first", inner):
                 continue
             if not sorted_already:  # "par" before "red"
                 inner = par_axes_first(inner)
             producers = list(producers_to_turn(inner)) if worth_it else []
             for map_, order in [*producers, *readers]:
-                turn(map_, order)
+                turned.add(turn(map_, order))
                 context.count("turned")
 
     def is_worth_it(self, op: loop.ComputeOp, target: Target) -> bool:
@@ -164,8 +167,14 @@ def is_turnable(op: loop.ComputeOp) -> bool:
     )
 
 
-def turn(op: loop.ComputeOp, order: Sequence[int]) -> None:
-    """Replace a map by one whose axis number k is the old one's number `order[k]`."""
+def is_read_by(op: loop.ComputeOp, computes: set[Operation]) -> bool:
+    """Whether one of some computes reads a result of a compute."""
+    users = (user for result in op.results for user in result.users)
+    return any(isinstance(user, loop.ReadOp) and user.parent_op in computes for user in users)
+
+
+def turn(op: loop.ComputeOp, order: Sequence[int]) -> Operation:
+    """Replace a map by one whose axis number k is the old one's number `order[k]`; gives that."""
     old = op.axis_list
     mapping = {axis_name(position): axis(k) for k, position in enumerate(order)}
     extents = {axis_name(k): old[position].extent for k, position in enumerate(order)}
@@ -180,6 +189,7 @@ def turn(op: loop.ComputeOp, order: Sequence[int]) -> None:
         after.name_hint = before.name_hint
         _redirect(before, after, order)
     op.erase()
+    return new
 
 
 def turned_type(type_: object, order: Sequence[int]) -> TensorType:

@@ -49,6 +49,7 @@ def kept_beside(x: torch.Tensor) -> Any:
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "softmax of columns": (lambda x: F.softmax(x, 0), (random(9, 40),)),
+    "log_softmax of columns": (lambda x: F.log_softmax(x, 0), (random(9, 40),)),
     "softmax of rows in columns": (lambda x: F.softmax(x, 0), (random(40, 9).t(),)),
     "norm over channels": (channels_norm, (random(2, 6, 5, 4),)),
     "kept beside": (kept_beside, (random(9, 40),)),
