@@ -484,10 +484,9 @@ class _GpuKernel:
         parts = self._parts(walk, block)
         # What has no loop has the same tiles in each walk, and what was read is still there.
         held = self.frame.setting("abreast") > 1 and all(p.count == p.abreast for p in parts)
-        walked = f"h{[*self.loop_dims].index(walk.points)}" if held else f"r{self.loops}"
         self.held |= held
-        for number, part in enumerate(parts[::-1] if self.backwards and not held else parts):
-            name, first, count = f"{walked}_{number}", part.first, part.count
+        for number, part in enumerate(parts[::-1] if self.backwards else parts):
+            name, first, count = f"r{self.loops}_{number}", part.first, part.count
             if (held or len(parts) > 1) and count == part.abreast:
                 state = self._turn(walk, name, b.index(first * block), state, part)
                 continue
