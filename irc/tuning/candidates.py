@@ -310,7 +310,7 @@ def gpu_reductions(schedules: Schedules) -> Iterator[Variation]:
             yield Variation(_scaled(top, r_block=points, num_warps=points))
         for stages in (1, 2, 4):
             yield Variation({"num_stages": stages})
-        for abreast in (1, 2, 4):
+        for abreast in (1, 2, 4, 8):
             yield Variation({"abreast": abreast})
     yield Variation({"early_reads": not top.get("early_reads")})
 
