@@ -21,7 +21,10 @@ KNOWN = {
     "analysis/cost.py": {"_BITS": NAMES},
     "analysis/image_layouts.py": {"PINNED": NAMES},
     "analysis/loop.py": {"_GAP": NAMES, "_SHARE": NAMES},
-    "analysis/tile_cost.py": {"FIRST": FORMAT, "LEAST_COPIED": FORMAT, "ROW": FORMAT},
+    "analysis/multiplied.py": {"CUTS": FORMAT, "CUT_PRODUCTS": FORMAT},
+    "analysis/tile_cost.py": {
+        "FIRST": FORMAT, "LEAST_COPIED": FORMAT, "PARTS_BYTES": FORMAT, "ROW": FORMAT,
+    },
     "passes/graph/attention/facts.py": {
         "LARGEST": FORMAT, "MORE_ELEMENTS": REACH, "HIGHEST_NUMBER": MEANING,
         "MOST_ELEMENTS": REACH, "DEPTH": REACH,
@@ -62,6 +65,7 @@ KNOWN = {
     "passes/kernel/gpu/contraction_candidates.py": {
         "NEAR": REACH, "MOST_OF_A_SHAPE": REACH, "PARTED": REACH, "GROUPED": REACH,
         "PLACE_OF_GROUPED": REACH, "LASTING": REACH, "IN_FLIGHT": REACH,
+        "EIGHT_ROWS": REACH,
     },
     "passes/kernel/sizes.py": {
         "FACTOR": REACH, "LEAST_SIZE, MOST_SIZE": REACH, "BISECTIONS": REACH,

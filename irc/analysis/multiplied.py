@@ -18,13 +18,26 @@ import attrs
 from irc.analysis.contraction import Contraction, Side
 from irc.analysis.loop import estimate
 from irc.analysis.products import common_bytes
-from irc.analysis.tile_cost import PLAIN_SHAPES, ROW, SHAPES, StagedTile, TileCost
+from irc.analysis.tile_cost import (
+    CUT_SHAPES,
+    PLAIN_SHAPES,
+    ROW,
+    SHAPES,
+    StagedTile,
+    TileCost,
+    TileShape,
+)
 from irc.dialects import loop
 from irc.ir.attributes import Type
 from irc.ir.symbols import coefficient, dim_product, dim_sum, simplify
 from irc.ir.types import TensorType, contiguous_strides
 from irc.target.costs import Cost
 from irc.target.gpu import GpuFeatures
+
+CUT_PRODUCTS = 6
+"""Of the parts of two factors of f32, that are added up."""
+CUTS = 90
+"""The compute capability from which on f32 is cut into parts of bf16 where nobody asks."""
 
 
 @attrs.frozen
@@ -42,7 +55,7 @@ class Multiplied:
     bytes. The rest is as in `TileCost`; lengths: what those of the factors' rows are multiples of,
     in bytes: where that is less than what they begin at, the hardware alone copies tiles of them as
     fast (descriptors), which it does of no parts of the depth. least_step: the least depth that is
-    multiplied at once."""
+    multiplied at once. plain, cut: f32 as it is, or cut into parts of bf16."""
 
     batch: int
     m: int
@@ -57,6 +70,7 @@ class Multiplied:
     lasts: bool = False
     least_step: int = 16
     apart: bool = False
+    cut: bool = False
 
     @property
     def operations(self) -> int:
@@ -82,6 +96,8 @@ class Multiplied:
         """Whether it is multiplied as matrices where nobody asks: floats, and not too small."""
         if self.k < gpu.matrix_side:
             return False
+        if self.cut and max(self.m, self.n) >= gpu.narrow_side:
+            return min(self.m, self.n) >= gpu.cut_side
         if min(self.m, self.n) >= gpu.matrix_side:
             return True
         return self.size <= 2 and min(self.m, self.n) > 1 and max(self.m, self.n) >= gpu.narrow_side
@@ -98,18 +114,33 @@ class Multiplied:
         if parts > 1:
             loaded = min(loaded[0], self.lengths[0]), min(loaded[1], self.lengths[1])
         flops = gpu.plain_flops if self.plain else gpu.dot_flops * 2 // self.size
+        if self.cut:
+            flops = gpu.dot_flops // CUT_PRODUCTS
         return TileCost(
             self.batch * parts, first, second, -(-self.k // parts), self.size, flops, self.behind,
             self.plain, loaded[::-1] if turned else loaded,
             self.stored if parts == 1 else ROW, self.lasts and parts == 1 and not turned,
-            self.apart,
+            self.apart, self.cut, self.lasts and turned,
         )  # fmt: skip
+
+    @property
+    def shapes(self) -> tuple[TileShape, ...]:
+        """The tiles that are thought of."""
+        return PLAIN_SHAPES if self.plain else CUT_SHAPES if self.cut else SHAPES
+
+    def exactly(self, gpu: GpuFeatures) -> Multiplied:
+        """The same f32 as it is multiplied where 24 bits are asked for: cut into parts of bf16,
+        where the depth is worth it, or as it is."""
+        cut = gpu.capability >= CUTS and self.k >= gpu.cut_depth
+        cut = cut and min(self.m, self.n) >= gpu.cut_side and max(self.m, self.n) >= gpu.narrow_side
+        return attrs.evolve(self, plain=not cut, cut=cut)
 
     def steps(self, gpu: GpuFeatures) -> tuple[int, ...]:
         """The depths of a step that are thought of."""
         step = gpu.plain_step if self.plain else gpu.step_bytes // self.size
         step = max(self.least_step, min(step, 1 << max(0, self.k - 1).bit_length()))
-        return (step,) if self.plain or 2 * step > self.k else (step, 2 * step)
+        once = self.plain or self.apart or 2 * step > self.k
+        return (step,) if once else (step, 2 * step)
 
     def least(self, gpu: GpuFeatures) -> Fastest:
         """The tiles that take the least time, in the fewest parts that do."""
@@ -121,14 +152,13 @@ class Multiplied:
         return _by_parts(self, gpu)
 
     def _by_parts(self, gpu: GpuFeatures) -> tuple[Fastest, ...]:
-        products, shapes = self.products(gpu), PLAIN_SHAPES if self.plain else SHAPES
-        times = []
+        products, times = self.products(gpu), []
         for parts in self._parts(gpu):
             cost = self.cost(gpu, products, parts)
             tiling = min(
-                cost.tilings(shapes, self.steps(gpu), gpu), key=lambda t: cost.time(t, gpu)
+                cost.tilings(self.shapes, self.steps(gpu), gpu), key=lambda t: cost.time(t, gpu)
             )
-            time = max(cost.time(tiling, gpu), self._reading(gpu)) + self._summing(parts, gpu)
+            time = max(cost.time(tiling, gpu), self.reading(gpu)) + self._summing(parts, gpu)
             times.append(Fastest(tiling, parts, time))
         return tuple(sorted(times, key=lambda each: each.time))
 
@@ -141,7 +171,7 @@ class Multiplied:
             if (parts - 1) * -(-self.k // (parts * line)) * line < self.k:  # the last has something
                 yield parts
 
-    def _reading(self, gpu: GpuFeatures) -> float:
+    def reading(self, gpu: GpuFeatures) -> float:
         """Microseconds in which memory gives the factors and takes the result."""
         return gpu.operations(Cost(far=self.bytes), gpu.parallel) * gpu.femtoseconds / 1e9
 
@@ -173,6 +203,7 @@ def multiplied_by(
     described: bool = False,
     least_step: int = 16,
     apart: bool = False,
+    cut: bool = False,
 ) -> Multiplied:
     """What contractions of the same rows and columns multiply, elements of `size` bytes, with how
     rows lie in memory: those of factors that are read, and of the arrays that are stored.
@@ -190,7 +221,7 @@ def multiplied_by(
     rows = min((stored_bytes(type_) for type_ in stored), default=ROW)
     return Multiplied(
         batch, m, n, k, size, plain, behind, (left, right), rows, (lengths[0], lengths[1]), lasts,
-        least_step, apart,
+        least_step, apart, cut,
     )  # fmt: skip
 
 

@@ -81,8 +81,8 @@ def ways_of(
     measure: Measure | None = None,
 ) -> Ways | None:
     """What a product takes by who computes it; None where the model says nothing of it: on a CPU,
-    of rows that are all aligned, of other elements than floats of 16 bits and f32 that torch's
-    settings let it multiply with TF32, of empty matrices.
+    of rows that are all aligned, but for f32 that has to have all of its bits, of other elements
+    than floats of 16 bits and f32, of empty matrices.
 
     own: whether irc may. pads: whether factors may be padded now. apart: from how many elements on
     rows that only the program sees are moved apart (`pad-strides`); None: none are. measure: how
@@ -92,10 +92,10 @@ def ways_of(
     if not isinstance(type_, TensorType) or not _is_known(call, target):
         return None
     rows = rows_of_call(call, apart)
-    if rows.least == ROW:
-        return None
     sums = _sums(call, target, rows)
-    if sums.plain:
+    if sums.cut:
+        return _exact_ways(sums, target, own)
+    if rows.least == ROW or sums.plain:
         return None
     library = _library(sums, rows, target)
     padded = float("inf")
@@ -115,15 +115,26 @@ def ways_of(
     return Ways(library, padded, time, fastest.parts, sure)
 
 
+def _exact_ways(sums: Multiplied, target: Target, own: bool) -> Ways:
+    """Of f32 with all of its bits: the library multiplies it as it is."""
+    gpu = target.gpu
+    whole = attrs.evolve(sums, m=max(sums.m, gpu.library_side), n=max(sums.n, gpu.library_side))
+    library = max(whole.operations / gpu.processors / gpu.library_plain, _reading(sums, target))
+    fastest = _own(sums, target) if own else NOTHING
+    return Ways(library, float("inf"), fastest.time, fastest.parts, gpu.sure)
+
+
 def own_parts(call: graph.CallAten, target: Target, apart: int | None = None) -> list[int]:
     """In how many parts of the depth a kernel of irc's may sum up a product, those first that take
-    the least time; 1 alone where its kernel would not multiply tiles of fewer bits than f32."""
+    the least time; 1 alone where its kernel would not multiply tiles of fewer bits than f32, one of
+    them where it takes what reading takes."""
     if not _is_known(call, target):
         return [1]
     sums = _sums(call, target, rows_of_call(call, apart))
     if not sums.is_worth(target.gpu) or sums.plain:
         return [1]
-    return [each.parts for each in sums.by_parts(target.gpu)]
+    ways = sums.by_parts(target.gpu)
+    return [each.parts for each in ways[: 1 if ways[0].time <= sums.reading(target.gpu) else None]]
 
 
 def _is_known(call: graph.CallAten, target: Target) -> bool:
@@ -160,11 +171,12 @@ def _sums(call: graph.CallAten, target: Target, rows: ProductRows) -> Multiplied
     loaded, lengths = (rows.left, rows.right), rows.sizes
     if left.rank == 3 or left.element is f32:  # no matrix that the hardware copies
         loaded = min(loaded[0], lengths[0]), min(loaded[1], lengths[1])
-    return Multiplied(
+    sums = Multiplied(
         estimate(left.shape[0]) if left.rank == 3 else 1, m, n, k, element_bytes(left.element),
-        plain=plain, loaded=loaded, stored=rows.result, lengths=lengths,
+        loaded=loaded, stored=rows.result, lengths=lengths,
         lasts=known and all(rows.along),
     )  # fmt: skip
+    return sums.exactly(target.gpu) if plain else sums
 
 
 def _library(sums: Multiplied, rows: ProductRows, target: Target) -> float:
@@ -216,7 +228,7 @@ NOTHING = Fastest(None, 1, float("inf"))
 def _own(sums: Multiplied, target: Target) -> Fastest:
     """irc's fastest kernel; infinitely slow where it would not multiply tiles, and of f32, of which
     odd rows take longer than modelled (8192x30523x768 with TF32: 2.0 ms of an H200, 1.6 padded)."""
-    if not sums.is_worth(target.gpu) or sums.size > 2:
+    if not sums.is_worth(target.gpu) or (sums.size > 2 and not sums.cut):
         return NOTHING
     if sums.products(target.gpu) == "dot":
         sums = sums.in_row_groups()

@@ -14,6 +14,10 @@ Products of 8-bit floats are summed up in too few bits for long: after each step
 added to others, which threads hold as well (`apart`), and nothing is multiplied meanwhile but by
 another tile.
 
+Factors of f32 that are cut into three of bf16 (`cut`) are in registers meanwhile, those of the
+second dimension go back to a processor's memory, and a step's sums are added to others: with that a
+processor multiplies nothing, and what a step waits for is another tile's time.
+
 One program instance in each processor that goes over all of its tiles (`lasting`) reads the next
 tile's factors while it stores: little of a store's time is left.
 
@@ -70,6 +74,18 @@ SHAPES = tuple(TileShape(*row) for row in (
 PLAIN_SHAPES = tuple(TileShape(*row) for row in (
     (128, 64, 8), (64, 64, 4), (64, 32, 4), (32, 32, 4), (16, 32, 2),
 ))  # fmt: skip
+#: Of f32 that is cut into bf16: each thread has few sums, as it holds three for each.
+CUT_SHAPES = tuple(TileShape(*row) for row in (
+    (128, 64, 8), (64, 64, 4), (64, 32, 4), (64, 16, 4),
+))  # fmt: skip
+DESCRIBED_SUMS = TileShape(256, 128, 8)
+"""Of sums that are added to others, by descriptors."""
+WIDE_OF_FEW = ((TileShape(128, 8, 8), 2, 4), (TileShape(128, 16, 8), 1, 6),
+               (TileShape(128, 32, 8), 1, 6))  # fmt: skip
+"""Tiles of few rows, their steps in lines of memory, and those in flight: of an H200 8x11008x4096
+takes 23.5 us by the first one, 16x11008x4096 24.2 and 16x14336x4096 30.0 by the second one."""
+PARTS_BYTES = 6
+"""Of an element's three parts of bf16."""
 
 
 @attrs.frozen
@@ -79,7 +95,8 @@ class TileCost:
     done to every sum, and whether f32 is multiplied as it is. loaded, stored: what the beginnings
     of rows of both factors and of what is stored are multiples of, in bytes. lasts: whether one
     program instance may go over tiles so that it reads the next one's factors while it stores.
-    apart: whether a step's sums are added to others."""
+    apart: whether a step's sums are added to others. cut: whether factors are cut into parts.
+    lasts_few: the same as lasts, where the columns are the first dimension."""
 
     batch: int
     first: int
@@ -93,6 +110,8 @@ class TileCost:
     stored: int = ROW
     lasts: bool = False
     apart: bool = False
+    cut: bool = False
+    lasts_few: bool = False
 
     def tilings(
         self, shapes: Iterable[TileShape], steps: Sequence[int], gpu: GpuFeatures
@@ -107,7 +126,8 @@ class TileCost:
                 most = gpu.least_stages if self.plain else gpu.most_stages
                 most = min(most, max(2, -(-self.depth // step)))
                 least = min(gpu.least_stages, most)
-                counts = {min(most, gpu.block_bytes // (room * held)) for room in (1, 2, 3, 4)}
+                free = [gpu.block_bytes // room - self._parts(shape, step) for room in (1, 2, 3, 4)]
+                counts = {min(most, size // held + self._spare) for size in free}
                 yield from (StagedTile(shape, step, n) for n in sorted(counts) if n >= least)
 
     def time(self, tiling: StagedTile, gpu: GpuFeatures) -> float:
@@ -116,16 +136,19 @@ class TileCost:
         shape, stages = tiling.shape, tiling.stages
         line = self.element_bytes * tiling.step
         moved = (shape.first + shape.second) * line
-        held = 2 * shape.sums if self.apart else shape.sums
-        room = min(gpu.block_bytes // (moved * stages), gpu.accumulators // held)
+        held = (gpu.cut_registers if self.cut else 2 if self.apart else 1) * shape.sums
+        memory = moved * (stages - self._spare) + self._parts(shape, tiling.step)
+        room = min(gpu.block_bytes // memory, gpu.accumulators // held)
         if room == 0:
+            return float("inf")
+        if self.cut and shape.sums > gpu.cut_sums * gpu.warp * shape.warps:
             return float("inf")
         if self.apart and held > gpu.apart_sums * gpu.warp * shape.warps:
             return float("inf")
         if self.behind and shape.sums > gpu.held_sums * gpu.warp * shape.warps:
             return float("inf")
-        parts = [1 << k for k in range(shape.second.bit_length()) if shape.second >> k & 1]
-        again = -(-shape.first // FIRST) * sum(FIRST + part for part in parts) * line
+        widths = [1 << k for k in range(shape.second.bit_length()) if shape.second >> k & 1]
+        again = -(-shape.first // FIRST) * sum(FIRST + width for width in widths) * line
         products = 2 * shape.sums * tiling.step / self.flops
         step = max(products, moved / gpu.tile_bytes, (moved + again) / gpu.product_bytes)
         step = max(step, self._pieces(shape) * line / gpu.odd_pieces) + gpu.step_start
@@ -141,10 +164,24 @@ class TileCost:
             return gpu.tile_start + most * each
         together = min(room, most)
         added = shape.sums / gpu.added_sums if self.apart else 0.0
+        if self.cut:
+            points = (shape.first + shape.second) * tiling.step
+            step += points / gpu.cut_points + shape.sums / gpu.cut_added
+            added = gpu.cut_wait
         alone = gpu.tile_start + steps * (max(step, turn) + added) + stores
         under = stores / 2 if together > 1 else stores  # half of them, where another multiplies
         busy = gpu.tile_start + most * (steps * step + under)
         return max(-(-most // together) * alone, busy)
+
+    @property
+    def _spare(self) -> int:
+        """Steps in flight that have no memory of their own: what is in registers while it is
+        multiplied has left it."""
+        return 1 if self.cut else 0
+
+    def _parts(self, shape: TileShape, step: int) -> int:
+        """Bytes of a step's parts of factors in a processor's memory."""
+        return PARTS_BYTES * shape.second * step if self.cut else 0
 
     def _pieces(self, shape: TileShape) -> float:
         """The pieces for each byte along the depth of rows of factors that aren't aligned."""
@@ -156,15 +193,40 @@ class TileCost:
         tiles = self.batch * -(-self.first // shape.first) * -(-self.second // shape.second)
         return -(-tiles // gpu.processors)
 
-    def lasting_few(self, tiling: StagedTile, gpu: GpuFeatures) -> StagedTile | None:
-        """The same for `few_programs` program instances of each processor that go over tiles of few
-        rows, whose time is that of reading the other factor; None where there are no more tiles
-        than processors, or no room."""
-        shape, stages = tiling.shape, gpu.least_stages
-        held = (shape.first + shape.second) * self.element_bytes * tiling.step * stages
-        if self.turns(shape, gpu) < 2 or gpu.few_programs * held > gpu.block_bytes:
+    def of_few(self, tiling: StagedTile, gpu: GpuFeatures) -> tuple[StagedTile, int]:
+        """Tiles of few rows, whose time is that of reading the other factor, and how many program
+        instances of each processor last (0: each tile has its own). Where there are more tiles than
+        processors and few steps, some last with the fewest steps in flight; of many steps tiles are
+        wider where that makes them no more than processors, or each processor has one at a time,
+        with many steps in flight."""
+        shape, step = tiling.shape, tiling.step
+        if self.turns(shape, gpu) < 2:
+            return tiling, 0
+        held = (shape.first + shape.second) * self.element_bytes * step
+        if self.lasts_few and self.depth <= gpu.few_depth and (
+            gpu.few_programs * gpu.least_stages * held <= gpu.block_bytes
+        ):
+            return attrs.evolve(tiling, stages=gpu.least_stages), gpu.few_programs
+        for wide, lines, stages in WIDE_OF_FEW:
+            if wide.second >= min(self.second, shape.second) and self.turns(wide, gpu) < 2:
+                return StagedTile(wide, lines * gpu.step_bytes // self.element_bytes, stages), 0
+        stages = min(gpu.few_stages, gpu.block_bytes // held, -(-self.depth // step))
+        return attrs.evolve(tiling, stages=max(2, stages)), 0
+
+    def lasting_apart(self, gpu: GpuFeatures) -> tuple[StagedTile, float] | None:
+        """Tiles of sums that are added to others, by one program instance in each processor, of
+        factors that the hardware copies, so that their places take no registers; and their time."""
+        shape, step = DESCRIBED_SUMS, gpu.step_bytes // self.element_bytes
+        if not (self.apart and self.lasts) or min(self.loaded) < ROW or self.turns(shape, gpu) < 2:
             return None
-        return attrs.evolve(tiling, stages=stages)
+        moved = (shape.first + shape.second) * self.element_bytes * step
+        if moved * gpu.least_stages + gpu.stored_tile > gpu.block_bytes:
+            return None
+        products = max(2 * shape.sums * step / self.flops, moved / gpu.tile_bytes)
+        each = products + gpu.step_start + shape.sums / gpu.added_sums
+        stores = 2 * shape.sums / gpu.stored_bytes * gpu.lasting_stores
+        time = self.turns(shape, gpu) * (-(-self.depth // step) * each + stores)
+        return StagedTile(shape, step, gpu.least_stages), gpu.tile_start + time
 
     def together(self, shape: TileShape, gpu: GpuFeatures) -> int:
         """So many rows of tiles (a power of two) that go over the columns together that the tiles
@@ -193,5 +255,5 @@ def at_rows(row: int, odd: Sequence[int], usual: int) -> int:
     return usual if row >= ROW else odd[max(0, row.bit_length() - 2)]
 
 
-__all__ = ["FIRST", "PLAIN_SHAPES", "ROW", "SHAPES", "StagedTile", "TileCost", "TileShape",
-           "at_rows"]  # fmt: skip
+__all__ = ["CUT_SHAPES", "DESCRIBED_SUMS", "FIRST", "PLAIN_SHAPES", "ROW", "SHAPES",
+           "WIDE_OF_FEW", "StagedTile", "TileCost", "TileShape", "at_rows"]  # fmt: skip

@@ -341,8 +341,20 @@ def _combine_lanes(combiner: str, flat: torch.Tensor) -> torch.Tensor:
 
 @interprets(kernel.DotOp)
 def dot(frame: Frame, op: kernel.DotOp) -> torch.Tensor:
-    total = frame[op.accumulator]
-    return total + frame[op.left].to(total.dtype) @ frame[op.right].to(total.dtype)
+    total, left, right = frame[op.accumulator], frame[op.left], frame[op.right]
+    if op.precision in ("bf16x1", "bf16x5"):
+        (a1, a2, a3), (b1, b2, b3) = _parts(left), _parts(right)
+        if op.precision == "bf16x1":
+            return total + a1 @ b1
+        return total + (a3 @ b1 + a1 @ b3 + a2 @ b2 + a2 @ b1 + a1 @ b2)
+    return total + left.to(total.dtype) @ right.to(total.dtype)
+
+
+def _parts(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Three numbers of 8 bits each that are f32 `x`: the first one cut off, the others near."""
+    first = torch.where(x.isnan(), x, (x.contiguous().view(torch.int32) & -65536).view(x.dtype))
+    second = (x - first).bfloat16().float()
+    return first, second, (x - first - second).bfloat16().float()
 
 
 @interprets(kernel.DotRowsOp)

@@ -231,6 +231,28 @@ class GpuFigures(Speeds):
         "sums", "that a processor adds to others in a us, while it multiplies none (4096^3, tiles "
         "of 128x128 145 us, 128x160 169, 64x192 178; of 64x128, of which it has two, 136)", least=1
         )] = 107_000
+    cut_depth: Annotated[int, Figure(
+        "terms", "from which on f32 that is to have all of its bits is cut into three bf16, whose "
+        "six largest products are added up (`precision`): of fewer its error isn't sure to be less "
+        "than that of sums of f32")] = 256
+    cut_side: Annotated[int, Figure(
+        "points", "the least rows and columns of that (8x11008x4096: 52 us of an H200, 315 as a "
+        "reduction)", least=2)] = 8
+    cut_sums: Annotated[int, Figure(
+        "sums", "of a thread at most then, which holds three numbers for each: with 64 it has to "
+        "put some into memory", least=1)] = 32
+    cut_points: Annotated[int, Figure(
+        "points", "of factors that a processor cuts so in a us, while it multiplies none (steps of "
+        "64x64x64, 64x64x32, 64x32x64 and 64x32x32 take it 1.00, 0.57, 0.62 and 0.36 us: 4096^3 "
+        "and 2048x3072x768)", least=1)] = 20_300
+    cut_registers: Annotated[int, Figure(
+        "elements", "that stand for each sum then, with the parts of factors", least=1)] = 5
+    cut_added: Annotated[int, Figure(
+        "sums", "of such a step that a processor adds to others in a us, with what rounding leaves "
+        "out, while it multiplies none", least=1)] = 30_000
+    cut_wait: Annotated[float, Figure(
+        "us", "that such a step takes longer where a processor has no other tile meanwhile "
+        "(512x768x3072 and 64x4096x4096: 1.44, 0.91 and 0.95 us)")] = 0.4
     tile_start: Annotated[float, Figure(
         "us", "that a tile waits for its first factors")] = 1.2
     step_latency: Annotated[float, Figure(
@@ -245,9 +267,14 @@ class GpuFigures(Speeds):
         "bytes", "of shared memory that sums go through to be stored while factors are read")
         ] = 65_536
     few_programs: Annotated[int, Figure(
-        "program instances", "of a processor that last where few rows are multiplied, with the "
-        "fewest steps in flight (8x11008x4096: 24.3 us of an H200, 28.3 by as many as tiles with "
-        "five; 4x50304x768 20.1 and 20.4)", least=1)] = 3
+        "program instances", "of a processor that last where few rows of few steps are multiplied, "
+        "with the fewest steps in flight (8x50304x768: 20.3 us of an H200, 22.6 by as many as "
+        "tiles with eight)", least=1)] = 3
+    few_depth: Annotated[int, Figure(
+        "terms", "up to which they do (8x28672x4096: 62.4 us, 57.6 by as many as tiles with eight; "
+        "8x18944x3584: 37.9 and 36.0)")] = 2048
+    few_stages: Annotated[int, Figure(
+        "steps", "in flight of such tiles else, of which a processor then has one", least=2)] = 8
     least_stages: Annotated[int, Figure(
         "steps", "in flight at least: with two, nothing is read while the last one is multiplied",
         least=1)] = 3
@@ -307,6 +334,12 @@ class GpuFigures(Speeds):
         "multiples of 2, 4 and 8 bytes (768 deep, 8192 rows by 30523, 30522 and 30524 columns: "
         "4078, 1578 and 1578 us of an H200; 16 by 50257: 102; 4096 by 1001 and 1002: 70 and 30; "
         "8192x30528: 541)", least=1)] = (735_000, 1_840_000, 1_840_000)
+    library_plain: Annotated[int, Figure(
+        "operations", "in a us that a processor of the library does of f32 as it is, of at least "
+        "`library_side` rows and columns (4096^3: 2790 us of an H200; 2048x3072x768: 229, "
+        "512x768x3072: 65, 64x4096x4096: 64, 16x4096x4096: 49)", least=1)] = 372_000
+    library_side: Annotated[int, Figure(
+        "points", "rows or columns that take the library as long as fewer, of f32", least=1)] = 64
     sure: Annotated[float, Figure(
         "times", "as fast as the library's ways irc's kernel has to be by the model, which is 6 % "
         "off, to be taken without measuring", least=1)] = 1.1

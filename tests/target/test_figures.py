@@ -51,6 +51,14 @@ def product(rows: int, depth: int, columns: int, type_: str, before: str = "") -
     return arguments, body, f"%y: f32[{rows}, {columns}]"
 
 
+def few_rows(depth: int) -> tuple[str, ...]:
+    """The same of eight rows and a weight of 32768."""
+    body = PRODUCT.format(rows=8, columns=32768, depth=depth, type="f16", w="w", casts=CASTS,
+                          factors="%c, %d")  # fmt: skip
+    body = body.replace("%w[i2, i1]", "%w[i1, i2]").replace("f32[8, 32768]", "f16[8, 32768]")
+    return f"%x: f16[8, {depth}], %w: f16[32768, {depth}]", body, "%y: f16[8, 32768]"
+
+
 def softmax(
     x: str, place: str, rows: int, points: int, stored: str = "%q"
 ) -> tuple[str, str, str]:
@@ -168,17 +176,15 @@ TEXTS = {
         "%a = loop.read %x[i0, i1] : i64 loop.yield %a } : i64[64, 33]", "%y: i64[64, 33]"),
     "a product": product(4096, 256, 4096, "f16"),
     "a product of f32": product(4096, 256, 4096, "f32"),
+    "a product of few rows of f32": product(512, 768, 768, "f32"),
     "a product of few rows": product(8, 256, 4096, "f16"),
     "a product of a weight": (
         "%x: f16[4096, 4096], %w: f16[8192, 4096]",
         PRODUCT.format(rows=4096, columns=8192, depth=4096, type="f16", w="w", casts=CASTS,
                        factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]")
         .replace("f32[4096, 8192]", "f16[4096, 8192]"), "%y: f16[4096, 8192]"),
-    "a product of few rows of a weight": (
-        "%x: f16[8, 256], %w: f16[16384, 256]",
-        PRODUCT.format(rows=8, columns=16384, depth=256, type="f16", w="w", casts=CASTS,
-                       factors="%c, %d").replace("%w[i2, i1]", "%w[i1, i2]")
-        .replace("f32[8, 16384]", "f16[8, 16384]"), "%y: f16[8, 16384]"),
+    "a product of few rows of a weight": few_rows(256),
+    "a product of few deep rows of a weight": few_rows(4096),
     "a product of 8 bits": (
         "%x: f8E4M3FN[4096, 512], %w: f8E4M3FN[4096, 512]",
         PRODUCT.format(rows=4096, columns=4096, depth=512, type="f8E4M3FN", w="w",
@@ -377,6 +383,13 @@ GPU = {
     "least_stages": ("8", "a product of a weight"),
     "deep_tile": ("0", "a product of small tiles"),
     "plain_flops": ("1", "a product of f32"),
+    "cut_depth": ("512", "a product of f32"),
+    "cut_side": ("8192", "a product of f32"),
+    "cut_sums": ("16", "a product of f32"),
+    "cut_points": ("100", "a product of f32"),
+    "cut_registers": ("24", "a product of f32"),
+    "cut_added": ("1", "a product of f32"),
+    "cut_wait": ("3.0", "a product of few rows of f32"),
     "tile_bytes": ("1000", "a product"),
     "tile_start": ("100000.0", "a product"),
     "shared_bytes": ("60000", "a product"),
@@ -389,6 +402,8 @@ GPU = {
     "plain_step": ("32", "a small product"),
     "grouped_rows": ("4", "a product"),
     "few_programs": ("2", "a product of few rows of a weight"),
+    "few_depth": ("128", "a product of few rows of a weight"),
+    "few_stages": ("4", "a product of few deep rows of a weight"),
     "apart_sums": ("64", "a product of 8 bits"),
     "added_sums": ("100", "a product of 8 bits"),
     "whole_rows": ("20", "checked rows"),
@@ -421,7 +436,7 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "most_taps", "most_jammed",
              "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",
              "turned_reads", "turned_points", "own_attention", "own_pair_attention",
-             "attention_bytes"}  # fmt: skip
+             "attention_bytes", "library_plain", "library_side"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
 SWITCHED["thread_blocks"] = "avx2, threads = 13"
@@ -432,6 +447,7 @@ SWITCHED |= dict.fromkeys(
 SWITCHED["pairs_time"] = SWITCHED["matrix_rows"].replace(
     ', "amx-bf16", "amx-tile"', ', "avx512bf16"')
 SWITCHED["early_points"] = "sm_90, early_bytes = 0"
+SWITCHED["plain_flops"] = "sm_90, cut_depth = 1000"
 CASES = [*((SWITCHED.get(f, "avx2"), f, *case) for f, case in CPU.items()),
          *((SWITCHED.get(f, "sm_90"), f, *case) for f, case in GPU.items())]  # fmt: skip
 

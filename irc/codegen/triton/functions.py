@@ -485,6 +485,8 @@ def dot(element: str, precision: str, depth: int) -> Helper:
     """
     title = f"irc_dot_{element}" + ("" if element != "f32" else f"_{precision}")
     more = ""
+    if element == "f32" and precision in PRODUCTS_OF_PARTS:
+        return _dot_of_parts(title, PRODUCTS_OF_PARTS[precision])
     if element == "f32":
         more = f', input_precision="{precision}"'
     elif element.startswith("f8"):
@@ -495,6 +497,30 @@ def dot(element: str, precision: str, depth: int) -> Helper:
     total = "tl.int32" if element == "i8" else "tl.float32"
     call = f"return tl.dot(a, b, c{more}, out_dtype={total})"
     return Helper(title, _function(title, "a, b, c", [call]))
+
+
+#: By the precision of a dot: the parts of both factors that are multiplied, in the order in which
+#: products are added up, the least first.
+PRODUCTS_OF_PARTS = {"bf16x1": ((0, 0),), "bf16x5": ((2, 0), (0, 2), (1, 1), (1, 0), (0, 1))}
+
+#: `f(x)`: three bf16 that are x. The first one is cut off, so that none is infinite where x is not;
+#: what is left of x is had from bits, as numbers are converted two at a time only where nothing
+#: needs them converted back.
+BF16_PARTS = Helper("irc_bf16_parts", _function("irc_bf16_parts", "x", [
+    'first = x.to(tl.bfloat16, fp_downcast_rounding="rtz")',
+    "rest = x - (x.to(tl.int32, bitcast=True) & -65536).to(tl.float32, bitcast=True)",
+    "near = (rest.to(tl.int32, bitcast=True) + 32768) & -65536",
+    "second = near.to(tl.float32, bitcast=True)",
+    "return first, second.to(tl.bfloat16), (rest - second).to(tl.bfloat16)",
+]))  # fmt: skip
+
+
+def _dot_of_parts(title: str, products: Sequence[tuple[int, int]]) -> Helper:
+    """`f(a, b, c)`: products of parts of a and b added to c."""
+    multiply = dot("bf16", "ieee", 0)
+    lines = ["a0, a1, a2 = irc_bf16_parts(a)", "b0, b1, b2 = irc_bf16_parts(b)"]
+    lines += [f"c = {multiply.name}(a{left}, b{right}, c)" for left, right in products]
+    return Helper(title, _function(title, "a, b, c", [*lines, "return c"]), (BF16_PARTS, multiply))
 
 
 @functools.cache

@@ -52,8 +52,8 @@ LOGICAL_COMBINERS = ("any", "all", "xor")
 REDUCE_COMBINERS = ("sum", "prod", "min", "max", *LOGICAL_COMBINERS, *PAIR_COMBINERS)
 SCAN_COMBINERS = (*REDUCE_COMBINERS, "logsumexp", "sort")
 #: What factors of f32 are rounded to before a dot multiplies them: nothing, 10 bits, or three parts
-#: of 10 bits.
-DOT_PRECISIONS = ("ieee", "tf32", "tf32x3")
+#: of 10 bits; or three parts of 8 bits, of whose products it adds up the first, or the next five.
+DOT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x1", "bf16x5")
 
 POINTER = of(PointerType)
 INDEX = of(IndexType)
@@ -421,7 +421,9 @@ class DotOp(Op):
     Products are summed up in the accumulator's type, in an order of the target's; the elements and
     least sizes that each target multiplies stand in `irc.dialects.kernel.dots`. `precision`, of
     factors of f32: `ieee` multiplies them as they are, `tf32` rounds them to 10 bits, `tf32x3` cuts
-    them into parts of such bits whose products are summed up.
+    them into parts of such bits whose products are summed up. `bf16x1` and `bf16x5` cut them into
+    three bf16, the first one towards zero, the others as near as there are: a1 b1, and the sum of
+    a1 b2, a2 b1, a2 b2, a1 b3 and a3 b1.
 
     `%t = kernel.dot %a, %b, %c : (vector<16x16xbf16>, vector<16x16xbf16>, vector<16x16xf32>) ->
     vector<16x16xf32>`

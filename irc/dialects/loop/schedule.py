@@ -341,8 +341,9 @@ GPU: Mapping[str, Key] = {
         words("dot", "swapped")),
     "precision": Key(
         "of a contraction: how factors of f32 are multiplied: as they are (ieee), rounded to 10 "
-        "bits (tf32) or cut into parts of these (tf32x3), or rounded to 16 bits",
-        words("ieee", "tf32", "tf32x3", "bf16", "f16")),
+        "bits (tf32) or cut into parts of these (tf32x3), cut into three bf16, whose six largest "
+        "products are added up (bf16x6), or rounded to 16 bits",
+        words("ieee", "tf32", "tf32x3", "bf16x6", "bf16", "f16")),
     "access": Key(
         "of a contraction: how factors that are plain matrices in memory are read: lane by lane "
         "(pointers), or by descriptors that the hardware copies tiles by, where their rows are "

@@ -32,6 +32,10 @@ CASES: dict[str, tuple[Product, dict[str, Any]]] = {
     "f16": (Product(70, 33, 40, torch.float16), {}),
     "f32": (Product(50, 40, 70, torch.float32), {"precision": "ieee"}),
     "tf32x3": (Product(50, 40, 70, torch.float32), {"precision": "tf32x3"}),
+    "bf16x6": (Product(50, 40, 70, torch.float32), {"precision": "bf16x6"}),
+    "bf16x6_in_parts": (
+        Product(50, 40, 70, torch.float32, b_strides=(1, 70), epilogue=GATED),
+        {"precision": "bf16x6", "products": "dot", "tile_m": 16, "tile_n": 24, "tile_k": 16}),
     "i8": (Product(33, 40, 70, torch.int8), {"tile_k": 32}),
     "e4m3": (Product(33, 40, 70, F8), {"tile_k": 32}),
     "e5m2": (Product(33, 40, 70, F8_2), {"tile_k": 32}),

@@ -4,6 +4,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import attrs  # noqa: E402
+
 import irc  # noqa: E402
 from irc.dialects import loop  # noqa: E402
 from irc.passes.kernel.gpu.contraction_candidates import IN_FLIGHT, NEAR, choices_of  # noqa: E402
@@ -70,41 +72,64 @@ def test_without_a_target_or_a_product_the_model_says_nothing():
     assert choices_of(Schedules({}, (), sums, SM90)) is None
 
 
-@pytest.mark.parametrize(("columns", "lasts"), [(50304, True), (11008, True), (4096, False)])
-def test_few_rows_of_many_columns_are_multiplied_by_programs_that_last(columns, lasts):
-    """By three of each processor; by two, and by as many as there are tiles, are tried."""
-    _, op = scheduled(Product(4, columns, 768, b_strides=(1, 768)), {})
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth", "tile", "stages", "programs"),
+    [(4, 50304, 768, (16, 64), 3, 396), (4, 11008, 768, (16, 64), 3, 396),
+     (4, 4096, 768, (16, 64), 6, 0), (8, 14336, 4096, (8, 128), 4, 0),
+     (16, 14336, 4096, (16, 128), 6, 0), (16, 28672, 4096, (16, 64), 8, 0)],
+    ids=["few_steps", "more_than_processors", "no_more", "wide_of_eight", "wide", "many"],
+)  # fmt: skip
+def test_few_rows_have_programs_that_last_wide_tiles_or_many_steps(
+    rows: int, columns: int, depth: int, tile: tuple[int, int], stages: int, programs: int
+) -> None:
+    _, op = scheduled(Product(rows, columns, depth, b_strides=(1, depth)), {})
     schedule = op.attributes["schedule"]
-    assert number(schedule, "flat") is lasts
-    assert number(schedule, "programs") == (396 if lasts else 0)
-    tried = {
-        number(each.attribute(), "programs") for each in candidates_for(op, SM90)[1:]
-        if "programs" in each.schedule
-    }  # fmt: skip
-    assert tried == ({264, 0} if lasts else set())
+    assert (number(schedule, "tile_m"), number(schedule, "tile_n")) == tile
+    assert number(schedule, "num_stages") == stages
+    assert number(schedule, "programs") == programs and number(schedule, "flat") == (programs > 0)
 
 
-def test_few_rows_are_tried_with_many_steps_in_flight():
-    _, op = scheduled(PRODUCTS["of few rows"][0], {})
-    texts = [each.schedule for each in candidates_for(op, SM90)]
-    assert all(any(f"num_stages = {n} " in text for text in texts) for n in IN_FLIGHT)
+@pytest.mark.parametrize("rows", [8, 16])
+def test_few_rows_are_tried_with_other_steps_in_flight_and_programs_that_last(rows: int) -> None:
+    _, op = scheduled(Product(rows, 14336, 4096, b_strides=(1, 4096)), {})
+    known = {key: number(op.attributes["schedule"], key)
+             for key in ("tile_m", "tile_n", "num_stages", "programs")}  # fmt: skip
+    tried = set()
+    for each in candidates_for(op, SM90)[1:]:
+        entries = each.attribute().entries.as_dict()
+        tried.add(tuple(entries[key].value if key in entries else value
+                        for key, value in known.items()))  # fmt: skip
+    assert tried >= {(16, 64, stages, 0) for stages in IN_FLIGHT}
+    assert tried >= {(16, 64, 4, 264), (16, 64, 3, 396)}
+    assert ((8, 64, 3, 0) in tried) == ((8, 64, 4, 0) in tried) == (rows == 8)
 
 
 def test_8_bit_floats_have_tiles_whose_sums_have_registers_twice():
-    """And are tried with larger ones, whose factors the hardware copies."""
-    product = Product(4096, 4096, 4096, torch.float8_e4m3fn, b_strides=(1, 4096))
-    _, op = scheduled(product, {"products": "dot"})
-    schedule = op.attributes["schedule"]
-    sides = number(schedule, "tile_m"), number(schedule, "tile_n")
-    assert sides == (64, 128) and number(schedule, "num_warps") == 4
-    candidates = candidates_for(op, SM90)
-    assert sum("descriptors" in each.schedule for each in candidates) == 1
-    for each in candidates[1:]:
-        entries = each.attribute().entries.as_dict()
-        if "access" not in entries:
-            held = {"tile_m": 64, "tile_n": 128, "num_warps": 4}
-            held |= {key: entries[key].value for key in held if key in entries}
-            assert held["tile_m"] * held["tile_n"] <= 64 * 32 * held["num_warps"]
+    """Or larger ones, whose factors the hardware copies, where each processor has several."""
+    product = Product(4096, 3072, 768, torch.float8_e4m3fn, b_strides=(1, 768))
+    for rows in (4096, 2048, 512):
+        _, op = scheduled(attrs.evolve(product, m=rows), {"products": "dot"})
+        known = op.attributes["schedule"].entries.as_dict()
+        large = 0
+        for each in candidates_for(op, SM90):
+            changed = each.attribute().entries.as_dict() if each.schedule else {}
+            entries = {key: value.value for key, value in {**known, **changed}.items()}
+            each_thread = entries["tile_m"] * entries["tile_n"] / (32 * entries["num_warps"])
+            assert each_thread <= (128 if entries["access"] == "descriptors" else 64)
+            assert (each_thread == 128) == entries["flat"]
+            large += each_thread == 128
+        first = known["access"].value == "descriptors"
+        assert (large > 0) == (rows > 512) and first == (rows == 4096)
+
+
+def test_f32_that_is_cut_has_tiles_of_few_sums():
+    _, op = scheduled(Product(2048, 3072, 768, torch.float32), {})
+    known = op.attributes["schedule"].entries.as_dict()
+    assert known["precision"].value == "bf16x6" and len(candidates_for(op, SM90)) > 1
+    for each in candidates_for(op, SM90):
+        changed = each.attribute().entries.as_dict() if each.schedule else {}
+        entries = {key: value.value for key, value in {**known, **changed}.items()}
+        assert entries["tile_m"] * entries["tile_n"] <= 32 * 32 * entries["num_warps"]
 
 
 def test_what_follows_is_tried_on_parts_of_columns():

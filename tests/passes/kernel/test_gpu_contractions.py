@@ -10,6 +10,8 @@ import torch
 from torch.nn import functional as F
 
 import irc
+from irc.codegen.triton import runtime
+from irc.codegen.triton.emitter import emit_kernel
 from irc.dialects import kernel
 from irc.interp.core import run
 from irc.ir.passes import PassManager
@@ -114,6 +116,19 @@ def test_windows_are_summed_up_tap_by_tap(channels: int, last: bool, stride: int
     exact = program(*(a.double() for a in args))
     off = 8e-3 * exact.abs().max().item()
     torch.testing.assert_close(run(module, *args)[0].double(), exact, rtol=8e-3, atol=off)
+
+
+def test_windows_of_whole_steps_are_copied_by_16_bytes() -> None:
+    """Channels of a tap begin at multiples of a step, which Triton has to be shown: else elements
+    are read one by one, with no step in flight."""
+    args = [torch.randn(4, 256, 14, 14), torch.randn(256, 256, 3, 3)]
+    args = [a.to(torch.bfloat16).to(memory_format=torch.channels_last) for a in args]
+    _, kernels = formed(lambda x, w: F.conv2d(x, w, padding=1), args, Target(GpuFeatures.sm_90()))
+    func = next(k for k in kernels if any(isinstance(op, kernel.DotOp) for op in k.walk()))
+    options = runtime.launch_options(func)
+    name, types = func.sym_name, runtime.signature_of(func)
+    ptx = runtime.compile_for(emit_kernel(func), name, types, **options)["ptx"]
+    assert "cp.async.cg.shared.global" in ptx and "ld.global.b16" not in ptx
 
 
 def test_one_channel_is_summed_up_whichever_factor_says_so() -> None:

@@ -22,7 +22,8 @@ columns alone, that are multiplied again behind the loop.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -51,6 +52,7 @@ from irc.passes.kernel.gpu.contraction_space import (
     contraction_space,
     factor_of,
 )
+from irc.passes.kernel.gpu.cut_sums import CUT, added, summed
 from irc.passes.kernel.gpu.evaluate import Point, decomposed
 from irc.passes.kernel.gpu.frame import KernelFrame
 from irc.passes.kernel.gpu.odd_rows import OddRows, product_row_group
@@ -291,21 +293,26 @@ class _DotKernel:
             if isinstance(dot, str):
                 raise InvalidIR(dot, op=self.plan.op)
             zero = b.constant(0, dot.accumulator)
+            cut = dot.element is f32 and self.precision == CUT
             start = [b.expand(zero, (part.rows, part.columns)) for part in parts]
+            start = [tile for tile in start for _ in range(2 if cut else 1)]
             depth, step = _points(contraction.depth), self.frame.setting("tile_k")
             name, self.depths = f"k{self.depths}", self.depths + 1
             with b.loop(depth, step, start) as (position, carried, following, final):
                 along = TileDim(DEPTH, step)
                 own = self._terms(name, along, position, contraction.depth)
                 left, right = self._sides(contraction)
-                for part, total in zip(parts, carried, strict=True):
+                for part, *sums in _each(parts, carried):
                     there = Point({**part.point.axes, **own})
                     factors = [
                         self._factor(member, left, dot, there, (part.rows, along)),
                         self._factor(member, right, dot, there, (along, part.columns)),
                     ]
-                    following.append(self._dot(dot, factors, total))
-            for part, total in zip(parts, final, strict=True):
+                    following += added(b, factors, sums) if cut else [
+                        self._dot(dot, factors, *sums)
+                    ]  # fmt: skip
+            for part, *sums in _each(parts, final):
+                total = summed(b, sums) if cut else sums[0]
                 self.frame.record(member, 0, part.point, [total])
 
     def _terms(
@@ -318,7 +325,9 @@ class _DotKernel:
         if len(axes) == 1 or depth == 0 or not known_divisible(inner, along.block):
             return decomposed(b, self._place(name, along, position, depth), axes)
         step = b.bind(f"{name}_step", position, depth)
-        start = b.index(b.simplified(step % inner))
+        tap = b.bind(f"{name}_tap", b.index(b.simplified(step // inner)), depth // inner)
+        # Of a remainder Triton wouldn't know that it is a multiple of a step, too.
+        start = b.op("arith.subi", position, b.index(tap * inner))
         places = decomposed(b, step, axes)
         places[axes[-1].name] = self._place(name, along, start, inner)
         return places
@@ -398,6 +407,11 @@ class _DotKernel:
         for member in self.plan.members:
             for number in range(len(member.compute.output_list)):
                 self.frame.store(member, number, point)
+
+
+def _each(parts: Sequence[_ColumnPart], sums: Sequence[Tile]) -> Iterator[Any]:
+    """Each part of a tile's columns with its sums."""
+    return zip(parts, *[iter(sums)] * (len(sums) // len(parts)), strict=False)
 
 
 def _points(axes: Sequence[loop.AxisAttr]) -> Dim:

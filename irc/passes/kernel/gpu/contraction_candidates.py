@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 import attrs
 
-from irc.analysis.tile_cost import ROW, StagedTile, TileShape
+from irc.analysis.tile_cost import FIRST, ROW, WIDE_OF_FEW, StagedTile, TileShape
 from irc.dialects import loop
 from irc.dialects.kernel.dots import Dot
 from irc.ir import attributes as A
 from irc.ir.core import Operation
-from irc.ir.types import f32
 from irc.passes.kernel.gpu.contraction_schedule import TileChoices, multiplied_of, tile_choices
 from irc.passes.kernel.gpu.contraction_space import contraction_space, factor_of
 from irc.passes.kernel.gpu.odd_rows import product_row_group
@@ -36,13 +35,13 @@ of an H200)."""
 LASTING = ((2, 4), (3, 3))
 """Of few rows: so many program instances of a processor that go over all tiles, and the steps that
 each has in flight (4x50304x768 takes 20.0 us of an H200 by two, 21.5 by as many as tiles)."""
-IN_FLIGHT = (6, 8)
-"""Of few rows: steps in flight that are tried (8x11008x4096: 25.7 and 25.1 us, 28.5 by 4)."""
-WIDE_OF_FEW_ROWS = TileShape(128, 16, 8)
-"""What is tried for few rows beside the model's shapes, in half steps (8x11008x4096: 24.1 us)."""
-DESCRIBED_SUMS = TileShape(256, 128, 8)
-"""What is tried for 8-bit floats by descriptors, whose pointers take no registers of the sums
-(4096^3: 129 us of an H200, 133 by the best tiles with pointers)."""
+IN_FLIGHT = (8, 4, 6)
+"""Of few rows: steps in flight that are tried. What is best changes with the size, for no reason
+that a model knows: of an H200 8x14336x4096 takes 29.9, 31.0 and 29.9 us, 8x28672x4096 57.6, 55.5
+and 58.1."""
+EIGHT_ROWS = (4, 3)
+"""Of at most eight rows: steps in flight of tiles of as many (8x11008x4096 takes 23.3 us by 4, 24.2
+by tiles of 16 rows, 8x18944x3584 33.2 by 3, 36.0)."""
 
 
 @generates("gpu", "contraction")
@@ -52,11 +51,13 @@ def expected_tiles(schedules: Schedules) -> Iterator[Variation]:
     if choices is None or target is None:
         return
     gpu, keys = target.gpu, choices.keys
-    base = choices.cost.time(_present(choices, top), gpu)
+    tilings, base = choices.tilings(gpu), choices.cost.time(_present(choices, top), gpu)
+    if base == float("inf"):
+        base = choices.cost.time(tilings[0], gpu)
     yield from _of_few_rows(choices, _present(choices, top), target)
     yield from _described(choices, target)
     counts: Counter[TileShape] = Counter()
-    for place, tiling in enumerate(choices.tilings(gpu)):
+    for place, tiling in enumerate(tilings):
         time = choices.cost.time(tiling, gpu)
         if place == PLACE_OF_GROUPED:
             yield Variation({"group_m": GROUPED * int(top.get("group_m", 1))}, expected=1.0)
@@ -67,49 +68,57 @@ def expected_tiles(schedules: Schedules) -> Iterator[Variation]:
             shape = {key: getattr(tiling.shape, name) for name, key in keys.items()}
             # What lasts has less memory for stages, and ends of rows in tiles of their own.
             alone = {"programs": 0, "flat": False, "row_group": choices.row_group}
-            entries = {"tile_k": tiling.step, "num_stages": tiling.stages, **alone}
+            entries: Values = {"tile_k": tiling.step, "num_stages": tiling.stages, **alone}
+            if choices.cost.apart:  # descriptors are for larger tiles
+                entries = {**entries, "access": "pointers"}
             yield Variation({**shape, **entries}, expected=time / base)
             if choices.parted and counts[tiling.shape] == 1 and len(counts) <= PARTED:
                 yield Variation({**shape, **entries, "column_parts": 2}, expected=time / base)
 
 
 def _described(choices: TileChoices, target: Target) -> Iterator[Variation]:
-    """Tiles of sums that are added to others, by descriptors."""
-    gpu, cost, shape = target.gpu, choices.cost, DESCRIBED_SUMS
-    step, stages = choices.steps[0], gpu.least_stages + 1
-    held = (shape.first + shape.second) * step * cost.element_bytes * stages
-    if cost.apart and choices.products == "dot" and cost.turns(shape, gpu) > 1 and (
-        held <= gpu.block_bytes and min(cost.loaded) == ROW
-    ):
-        sizes = {key: getattr(shape, name) for name, key in choices.keys.items()}
-        more = {"group_m": GROUPED * gpu.grouped_rows, "access": "descriptors"}
-        entries = {"tile_k": step, "num_stages": stages, **more}
+    """Tiles of sums that are added to others, by descriptors and program instances that last."""
+    gpu = target.gpu
+    found = choices.cost.lasting_apart(gpu) if choices.products == "dot" else None
+    if found is not None:
+        tiling, _ = found
+        sizes = {key: getattr(tiling.shape, name) for name, key in choices.keys.items()}
+        lasts = {"programs": gpu.processors, "flat": True, "access": "descriptors"}
+        entries = {"tile_k": tiling.step, "num_stages": tiling.stages, **lasts}
         yield Variation({**sizes, **entries}, expected=1.0)
 
 
 def _of_few_rows(
     choices: TileChoices, tiling: StagedTile, target: Target
 ) -> Iterator[Variation]:
-    """Tiles of few rows with other steps in flight, wider ones, and by program instances that last,
-    where each processor has several of them."""
-    gpu, shape = target.gpu, tiling.shape
-    if choices.products != "swapped" or choices.cost.plain:
+    """Tiles of few rows with other steps in flight, of eight rows, wider ones, and by program
+    instances that last, where each processor has several of them."""
+    gpu, cost = target.gpu, choices.cost
+    if choices.products != "swapped" or cost.plain or cost.cut:
         return
-    held = (shape.first + shape.second) * tiling.step * choices.cost.element_bytes
-    for programs, stages in LASTING:
-        room = programs * stages * held <= gpu.block_bytes
-        if room and choices.cost.turns(shape, gpu) > 1:
-            entries = {"programs": programs * gpu.processors, "num_stages": stages, "flat": True}
-            yield Variation(entries, expected=1.0)
-    alone = {"programs": 0, "flat": False}
+    eight = WIDE_OF_FEW[0][0].second
+    usual = TileShape(FIRST, max(tiling.shape.second, WIDE_OF_FEW[1][0].second), 4)
+
+    def varied(
+        shape: TileShape, stages: int, programs: int = 0, lines: int = 2
+    ) -> Iterator[Variation]:
+        step = gpu.step_bytes * lines // cost.element_bytes
+        held = (shape.first + shape.second) * step * cost.element_bytes
+        if stages * held <= gpu.block_bytes and cost.depth >= stages * step:
+            sizes = {key: getattr(shape, name) for name, key in choices.keys.items()}
+            lasts = {"programs": programs * gpu.processors, "flat": programs > 0}
+            entries = {"tile_k": step, "num_stages": stages, **lasts}
+            yield Variation({**sizes, **entries}, expected=1.0)
+
+    for stages in EIGHT_ROWS if cost.second <= eight else ():
+        yield from varied(TileShape(FIRST, eight, 4), stages)
     for stages in IN_FLIGHT:
-        if stages * held <= gpu.block_bytes and choices.cost.depth >= stages * tiling.step:
-            yield Variation({"num_stages": stages, **alone}, expected=1.0)
-    wide, cost = WIDE_OF_FEW_ROWS, choices.cost
-    if shape.second == wide.second and cost.turns(wide, gpu) < cost.turns(shape, gpu):
-        sizes = {key: getattr(wide, name) for name, key in choices.keys.items()}
-        entries = {"tile_k": choices.steps[0], "num_stages": IN_FLIGHT[0], **alone}
-        yield Variation({**sizes, **entries}, expected=1.0)
+        yield from varied(usual, stages)
+    for programs, stages in LASTING if cost.turns(usual, gpu) > 1 else ():
+        yield from varied(usual, stages, programs)
+    for wide, lines, stages in WIDE_OF_FEW:
+        if wide.second >= cost.second and cost.turns(wide, gpu) < cost.turns(usual, gpu):
+            yield from varied(wide, stages, 0, lines)
 
 
 def choices_of(schedules: Schedules) -> TileChoices | None:
@@ -125,9 +134,8 @@ def choices_of(schedules: Schedules) -> TileChoices | None:
     dots = [dot for dot in every if isinstance(dot, Dot)]
     if len(dots) < len(every):
         return None
-    plain = dots[0].element is f32 and precision in ("", "ieee")
     described = schedules.top.get("access") == "descriptors"
-    multiplied = multiplied_of(plan, space, dots, gpu, plain, described)
+    multiplied = multiplied_of(plan, space, dots, gpu, precision, described)
     if schedules.top.get("row_group", 1) == 1:
         return tile_choices(multiplied, gpu, schedules.entries)
     choices = tile_choices(attrs.evolve(multiplied, stored=ROW), gpu, schedules.entries)

@@ -9,7 +9,7 @@ import attrs
 
 from irc.analysis.cost import op_cost
 from irc.analysis.multiplied import Multiplied, length_bytes, multiplied_by, row_bytes
-from irc.analysis.tile_cost import PLAIN_SHAPES, ROW, SHAPES, StagedTile, TileCost, TileShape
+from irc.analysis.tile_cost import ROW, StagedTile, TileCost, TileShape
 from irc.dialects import arith, loop
 from irc.dialects.kernel.dots import Dot
 from irc.dialects.loop.schedule import CONTRACTION_KEYS
@@ -23,6 +23,7 @@ from irc.passes.kernel.gpu.contraction_space import (
     factor_of,
     lies_along,
 )
+from irc.passes.kernel.gpu.cut_sums import CUT
 from irc.passes.kernel.gpu.odd_rows import product_row_group
 from irc.passes.kernel.gpu.plan import INDEX_LIMIT, GpuPlan, strides_of
 from irc.target.gpu import GpuFeatures
@@ -39,7 +40,7 @@ def contraction_entries(
     InvalidIR."""
     space = contraction_space(plan)
     asked = not CONTRACTION_KEYS.isdisjoint(preset)
-    precision = preset.get("precision", A.StringAttr("ieee"))
+    precision = preset.get("precision") or A.StringAttr("ieee")
     wrong, dots = space if isinstance(space, str) else "", list[Dot]()
     for _, contraction in () if isinstance(space, str) else space.contractions:
         dot = factor_of(contraction, str(getattr(precision, "value", "")))
@@ -51,10 +52,13 @@ def contraction_entries(
         raise InvalidIR(f"its schedule is of a contraction, and {wrong}", op=plan.op)
     if wrong or isinstance(space, str):
         return None
-    plain = dots[0].element is f32 and precision == A.StringAttr("ieee")
     access = preset.get("access") or A.StringAttr(_access(space, dots, gpu))
     described = access == A.StringAttr("descriptors")
-    multiplied = multiplied_of(plan, space, dots, gpu, plain, described)
+    word = str(getattr(precision, "value", ""))
+    multiplied = multiplied_of(plan, space, dots, gpu, word, described)
+    if multiplied.plain and "precision" not in preset:
+        multiplied = multiplied.exactly(gpu)
+        precision = A.StringAttr(CUT if multiplied.cut else "ieee")
     group = preset.get("row_group")
     if group is None:
         group = A.IntegerAttr(_row_group(plan, space, multiplied, gpu, preset, described))
@@ -62,10 +66,10 @@ def contraction_entries(
         multiplied = attrs.evolve(multiplied, stored=ROW)
     if not (asked or _is_worth(multiplied, dots, gpu)):
         return None
-    entries = _tiles(plan, space, multiplied, gpu, preset)
+    entries = _tiles(space, dots, multiplied, gpu, preset)
     entries["precision"] = precision
     entries["column_parts"] = A.IntegerAttr(1)
-    entries["access"] = access
+    entries.setdefault("access", access)
     entries["row_group"] = group if "row_group" in preset else A.IntegerAttr(
         _wide_row_group(plan, space, group.value, entries, gpu))  # type: ignore[attr-defined]
     entries["edge_bytes"] = A.IntegerAttr(16)
@@ -127,10 +131,11 @@ def multiplied_of(
     space: ContractionSpace,
     dots: Sequence[Dot],
     gpu: GpuFeatures,
-    plain: bool,
+    precision: str,
     described: bool,
 ) -> Multiplied:
     """What a plan's contractions multiply, with how its rows lie in memory."""
+    whole = dots[0].element is f32
     behind = sum(
         op_cost(op, gpu) for member in plan.members if not member.own
         for op in member.compute.block.ops
@@ -139,9 +144,9 @@ def multiplied_of(
         [contraction for _, contraction in space.contractions],
         [result.type for result, _ in plan.outputs],
         max(element_bytes(dot.element) for dot in dots),
-        plain=plain, behind=behind, lasts=_can_last(plan, space) and not described,
-        described=described, least_step=dots[0].least[2],
-        apart=any(dot.element in (f8E4M3FN, f8E5M2) for dot in dots),
+        plain=whole and precision in ("", "ieee"), cut=whole and precision == CUT, behind=behind,
+        lasts=_can_last(plan, space) and not described, described=described,
+        least_step=dots[0].least[2], apart=any(dot.element in (f8E4M3FN, f8E5M2) for dot in dots),
     )  # fmt: skip
 
 
@@ -149,17 +154,25 @@ def _access(space: ContractionSpace, dots: Sequence[Dot], gpu: GpuFeatures) -> s
     """How factors are read: by descriptors where they are matrices of 16 bits whose rows begin at
     multiples of 16 bytes and end between these, so that a mask would cut what a thread reads at
     once (4096x50257 bf16, rows 50264 apart, by 50257x768: 474 us of an H200, 2019 by pointers)."""
+    if not describable(space, dots, gpu) or any(d.element not in (bf16, f16) for d in dots):
+        return "pointers"
+    sides = [side for _, c in space.contractions for side in (c.left, c.right)]
+    cut = any(row_bytes(side) == ROW > length_bytes(side) for side in sides)
+    return "descriptors" if cut else "pointers"
+
+
+def describable(space: ContractionSpace, dots: Sequence[Dot], gpu: GpuFeatures) -> bool:
+    """Whether factors are matrices that the hardware copies tiles of, as far as their elements and
+    dimensions say."""
     axes = [len(space.rows), len(space.columns), *(len(c.depth) for _, c in space.contractions)]
     if space.batch or max(axes) > 1 or gpu.capability < DESCRIBED:
-        return "pointers"
-    cut = False
+        return False
     for (_, contraction), dot in zip(space.contractions, dots, strict=True):
         for side in (contraction.left, contraction.right):
             read = side.plain
-            if read is None or read.value.type is not dot.element or dot.element not in (bf16, f16):
-                return "pointers"
-            cut = cut or (row_bytes(side) == ROW > length_bytes(side))
-    return "descriptors" if cut else "pointers"
+            if read is None or read.value.type is not dot.element:
+                return False
+    return True
 
 
 @attrs.frozen
@@ -183,7 +196,9 @@ class TileChoices:
     @property
     def parted(self) -> bool:
         """Whether what follows may be computed on parts of a tile's columns, one by one."""
-        return bool(self.cost.behind) and self.products == "dot" and not self.cost.plain
+        return bool(self.cost.behind) and self.products == "dot" and not (
+            self.cost.plain or self.cost.cut
+        )
 
     def tilings(self, gpu: GpuFeatures) -> list[StagedTile]:
         """All tiles, those first that take the least time."""
@@ -196,13 +211,13 @@ def tile_choices(
 ) -> TileChoices:
     """What the tiles of products are chosen of, as far as nothing is preset of them."""
     products = str(getattr(preset.get("products"), "value", multiplied.products(gpu)))
-    shapes = PLAIN_SHAPES if multiplied.plain else SHAPES
-    return TileChoices(multiplied.cost(gpu, products), shapes, multiplied.steps(gpu), products)
+    cost, steps = multiplied.cost(gpu, products), multiplied.steps(gpu)
+    return TileChoices(cost, multiplied.shapes, steps, products)
 
 
 def _tiles(
-    plan: GpuPlan,
     space: ContractionSpace,
+    dots: Sequence[Dot],
     multiplied: Multiplied,
     gpu: GpuFeatures,
     preset: Mapping[str, A.Attribute],
@@ -215,10 +230,17 @@ def _tiles(
     steps = (preset["tile_k"].value,) if "tile_k" in preset else choices.steps  # type: ignore[attr-defined]
     tiling = attrs.evolve(choices, shapes=tuple(shapes), steps=steps).tilings(gpu)[0]
     told = {"programs", "flat", "num_stages", "tile_k", *keys.values()} & {*preset}
-    lasting = cost.lasting(tiling, gpu) if not told else None
-    programs = gpu.processors
-    if multiplied.lasts and choices.products == "swapped" and not told:
-        lasting, programs = cost.lasting_few(tiling, gpu), gpu.few_programs * gpu.processors
+    lasting, programs, access = None, 0, dict[str, A.Attribute]()
+    if not told:
+        lasting, programs = cost.lasting(tiling, gpu), 1
+    if not told and choices.products == "swapped" and not (cost.plain or cost.cut):
+        lasting, programs = cost.of_few(tiling, gpu)
+    apart = None
+    if not told and "access" not in preset and describable(space, dots, gpu):
+        apart = cost.lasting_apart(gpu)
+    if apart is not None and apart[1] < cost.time(tiling, gpu):
+        lasting, access = apart[0], {"access": A.StringAttr("descriptors")}
+    programs = programs * gpu.processors if lasting is not None else 0
     tiling = lasting or tiling
     return {
         "products": A.StringAttr(choices.products),
@@ -226,11 +248,12 @@ def _tiles(
         keys["second"]: A.IntegerAttr(tiling.shape.second),
         "tile_k": A.IntegerAttr(tiling.step),
         "group_m": A.IntegerAttr(
-            gpu.grouped_rows if lasting is None else cost.together(tiling.shape, gpu)),
+            cost.together(tiling.shape, gpu) if programs else gpu.grouped_rows),
         "num_warps": A.IntegerAttr(tiling.shape.warps),
         "num_stages": A.IntegerAttr(tiling.stages),
-        "programs": A.IntegerAttr(0 if lasting is None else programs),
-        "flat": A.BoolAttr(lasting is not None),
+        "programs": A.IntegerAttr(programs),
+        "flat": A.BoolAttr(programs > 0),
+        **access,
     }
 
 
