@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     torch.manual_seed(0)
-    gpu_products.settings_of = lambda product: _settings[product]
+    gpu_products.settings_of = lambda shape: _settings[shape.product]
     chosen, start = [s for s in shapes() if options.only in s.name], time.time()
     compile_all(chosen, options.processes)
     print(f"# {torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)

@@ -36,6 +36,7 @@ from contractions import Formed, Launched, Product, formed, launched  # noqa: E4
 from bench.common import geometric_mean  # noqa: E402
 from bench.gpu_timing import recorded, replayed  # noqa: E402
 from irc.analysis.loop import estimate  # noqa: E402
+from irc.analysis.multiplied import Multiplied  # noqa: E402
 from irc.codegen.triton import runtime  # noqa: E402
 from irc.codegen.triton.emitter import emit_kernel  # noqa: E402
 from irc.dialects import kernel  # noqa: E402
@@ -52,11 +53,18 @@ Setting = dict[str, Any]
 
 @attrs.frozen
 class Shape:
-    """A product under a name, in a family whose geometric mean is printed."""
+    """A product under a name, in a family whose geometric mean is printed. exact: f32 with all of
+    its bits."""
 
     family: str
     name: str
     product: Product
+    exact: bool = False
+
+
+#: Columns and depth of weights that few rows are multiplied by.
+DECODED = ((4096, 4096), (11008, 4096), (4096, 11008), (50304, 768), (14336, 4096), (28672, 4096),
+           (18944, 3584))  # fmt: skip
 
 
 def shapes() -> list[Shape]:
@@ -93,14 +101,18 @@ def shapes() -> list[Shape]:
     made.append(Shape("batched", "96x512x64x512", Product(512, 64, 512, batch=96)))
     made.append(Shape("transposed", "768x3072x2048 a.t()", Product(768, 3072, 2048,
                       a_strides=(1, 768))))  # fmt: skip
-    for rows in (1, 4, 16):
-        add("decode", rows, 4096, 4096)
-        add("decode", rows, 50304, 768)
-    add("decode", 8, 11008, 4096)
+    for n, k in DECODED:
+        for rows in (1, 8, 16):
+            add("decode", rows, n, k)
     add("dtypes", 2048, 3072, 768, dtype=torch.float16)
     add("dtypes", 2048, 3072, 768, dtype=F32)
     add("dtypes", 2048, 3072, 768, dtype=F8)
     add("dtypes", 4096, 4096, 4096, dtype=F8)
+    add("dtypes", 512, 768, 3072, dtype=F8)
+    for m, n, k in ((4096, 4096, 4096), (2048, 3072, 768), (2048, 768, 3072), (788, 3072, 768),
+                    (512, 3072, 768), (512, 768, 3072), (16, 4096, 4096), (8, 11008, 4096)):
+        product = Product(m, n, k, F32, b_strides=(1, k))
+        made.append(Shape("exact", f"f32 exact {m}x{n}x{k}", product, exact=True))
     return made
 
 
@@ -125,25 +137,28 @@ MIDDLE = ("128x128x64 8 3", "128x128x64 4 3", "64x192x64 4 3", "64x192x64 4 5", 
           "256x144x64 8 4", "128x192x64 8 5", "128x96x64 8 4")  # fmt: skip
 SMALL = ("64x128x64 4 4", "128x128x64 8 6", "64x192x64 4 4", "64x192x64 4 6", "64x144x64 4 6",
          "64x96x64 4 4", "64x64x64 4 5", "64x64x128 4 4", "64x64x128 4 6")  # fmt: skip
-FEW_ROWS = ("16x64x128 4 4 products=swapped", "16x64x128 4 6 products=swapped",
-            "16x64x128 4 8 products=swapped", "16x32x128 4 4", "16x32x256 4 4",
-            "16x32x256 4 6")  # fmt: skip
+FEW_ROWS = ("16x64x128 4 3", "16x64x128 4 4", "16x64x128 4 6", "16x64x128 4 8", "16x128x64 8 6",
+            "16x64x128 4 4 programs=264 flat=true", "16x64x128 4 3 programs=396 flat=true")
+EIGHT_ROWS = ("8x64x128 4 3", "8x64x128 4 4", "8x128x128 8 4")
+CUT = ("64x64x64 4 3", "64x64x32 4 3", "64x32x64 4 3", "128x64x32 8 3")
 NARROW = ("64x32x128 4 4", "128x32x128 4 4", "128x64x64 4 4", "64x64x64 4 5")
 ONE_STEP = ("64x128x64 4 2", "128x128x64 8 2", "64x128x64 4 2 programs=528 flat=true")
 FLAT = ("128x128x16 4 2", "64x128x16 4 2", "128x64x16 4 2", "64x64x16 4 1", "128x256x16 8 1")
 
 
-def settings_of(product: Product) -> list[Setting]:
+def settings_of(shape: Shape) -> list[Setting]:
     """The schedules to try, the default one first."""
-    size, deep = product.m * product.n * max(1, product.batch), product.k % 1024 == 0
+    product = shape.product
+    if shape.exact:
+        return exact_settings(product)
+    size = product.m * product.n * max(1, product.batch)
     if product.m <= 16:
-        rows = list(FEW_ROWS)
-        if deep:
-            rows += [f"{FEW_ROWS[1]} split_k={parts}" for parts in (2, 4)]
+        rows = [*FEW_ROWS, *(EIGHT_ROWS if product.m <= 8 else ())]
         ordinary = [{"x_block": x, "r_block": r, "num_warps": w, "ordinary": 1} for x, r, w in (
-            (1, 4096, 4), (2, 2048, 4), (4, 1024, 4), (1, 1024, 2), (4, 2048, 8), (8, 512, 4),
-        ) if product.m <= 4]  # fmt: skip
-        return [{}, *tiles(*rows), *ordinary]
+            (1, 4096, 8), (1, 2048, 4), (4, 1024, 4), (8, 1024, 8),
+        )]  # fmt: skip
+        swapped = () if product.m == 1 else tiles(*(f"{row} products=swapped" for row in rows))
+        return [{}, *swapped, *(ordinary if product.m == 1 else ())]
     if product.k <= 16:
         return [{}, *tiles(*FLAT)]
     rows = list(LARGE if size >= 1 << 24 else MIDDLE if size >= 1 << 21 else SMALL)
@@ -163,15 +178,29 @@ def settings_of(product: Product) -> list[Setting]:
         rows.append(f"{LASTING + ' flat=true' if size >= 1 << 24 else rows[0]} row_group=1")
     if product.dtype is F8:
         deeper = ({**s, "tile_k": s["tile_k"] * 2} for s in tiles(*dict.fromkeys(rows)))
-        return [{"products": "dot"}, *deeper]
+        described = tiles("256x128x128 8 3 programs=132 flat=true access=descriptors")
+        return [{"products": "dot"}, *deeper, *described]
     if product.dtype is not F32:
         return [{}, *tiles(*dict.fromkeys(rows))]
     return [{"precision": "tf32"}, *({**s, "tile_k": s["tile_k"] // 2, "precision": "tf32"}
                                      for s in tiles(*dict.fromkeys(rows)))]  # fmt: skip
 
 
+def exact_settings(product: Product) -> list[Setting]:
+    """Of f32 with all of its bits: as many parts of the depth as the model says, and tiles."""
+    gpu = Target.named("sm_90").gpu
+    sums = Multiplied(1, product.m, product.n, product.k, 4).exactly(gpu)
+    parts = sums.least(gpu).parts
+    first: Setting = {} if parts == 1 else {"split_k": parts, "products": sums.products(gpu)}
+    if product.m <= 32:
+        return [first, {"products": "swapped", "precision": "bf16x6"}]
+    return [first, *({**tile, "precision": "bf16x6"} for tile in tiles(*CUT))]
+
+
 def label_of(setting: Setting) -> str:
     """A setting in a few letters."""
+    if "split_k" in setting and "tile_m" not in setting:
+        return f"default split_k={setting['split_k']}"
     if "tile_m" not in setting and "ordinary" not in setting:
         return "default"
     if "ordinary" in setting:
@@ -257,7 +286,7 @@ def compile_all(chosen: Sequence[Shape], processes: int) -> None:
 def _jobs(chosen: Sequence[Shape]) -> Iterator[tuple[str, str, dict[str, str], dict[str, Any]]]:
     """Arguments of `compile_one` for every kernel."""
     for shape in chosen:
-        for setting in settings_of(shape.product):
+        for setting in settings_of(shape):
             made = kernel_of(shape.product, setting)
             kernels = [(made.func, made.source)] if isinstance(made, Formed) else [
                 (func, source) for func, source, *_ in made.kernels
@@ -292,6 +321,7 @@ def measure(shape: Shape, rounds: int, eager: bool = False) -> dict[str, Any]:
     """Times of all settings, and of the best one and cuBLAS in turns."""
     product, copies = shape.product, copies_of(shape.product)
     peer = peer_of(shape, eager)
+    torch.backends.cuda.matmul.allow_tf32 = not shape.exact
     expected: Any = peer(*copies[0])
     scratch = torch.empty_like(expected)
     if product.epilogue:
@@ -302,7 +332,7 @@ def measure(shape: Shape, rounds: int, eager: bool = False) -> dict[str, Any]:
     times: dict[str, float] = {}
     graphs: dict[str, Any] = {}
     held: list[Any] = []  # what graphs write to
-    for setting in settings_of(product):
+    for setting in settings_of(shape):
         label = label_of(setting)
         try:
             made = kernel_of(product, setting)
@@ -316,7 +346,7 @@ def measure(shape: Shape, rounds: int, eager: bool = False) -> dict[str, Any]:
             call(*copies[0])
             torch.cuda.synchronize()
             off = (output.double() - expected.double()).abs().max() / expected.abs().max()
-            if not off < 1e-2:
+            if not off < (1e-5 if shape.exact else 1e-2):
                 print(f"  {shape.name} {label}: WRONG by {off.item():.2e}", flush=True)
                 continue
             graph = cycled(call, copies)
@@ -326,7 +356,8 @@ def measure(shape: Shape, rounds: int, eager: bool = False) -> dict[str, Any]:
         except Exception as error:
             print(f"  {shape.name} {label}: {type(error).__name__}: {str(error)[:150]}", flush=True)
     ranked = sorted(times, key=times.__getitem__)
-    best = {label: list[float]() for label in ranked[:2]}
+    first = next((label for label in ranked if label.startswith("default")), ranked[0])
+    best = {label: list[float]() for label in dict.fromkeys((*ranked[:2], first))}
     library = []
     for _ in range(rounds):
         for label, row in best.items():
@@ -335,7 +366,8 @@ def measure(shape: Shape, rounds: int, eager: bool = False) -> dict[str, Any]:
     medians = {label: statistics.median(row) for label, row in best.items()}
     label = min(medians, key=medians.__getitem__)
     return {"shape": shape.name, "family": shape.family, "ours": medians[label], "best": label,
-            "cublas": statistics.median(library), "us": times}  # fmt: skip
+            "default": medians[first], "cublas": statistics.median(library),
+            "us": times}  # fmt: skip
 
 
 #: gelu(sum + bias) * more, as lines of an epilogue.
@@ -397,7 +429,7 @@ def limits() -> tuple[float, float]:
 def main() -> None:
     """Compile, time and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", help="names or families that contain this")
+    parser.add_argument("--only", default="", help="parts of names or families: one,other")
     parser.add_argument("--epilogues", action="store_true", help="against Inductor's best")
     parser.add_argument("--eager", action="store_true", help="epilogues against eager mode")
     parser.add_argument("--seconds", type=float, default=3600, help="begin no shape after them")
@@ -409,7 +441,8 @@ def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = True
     every = [*(epilogues() if options.epilogues or options.eager else []),
              *([] if options.epilogues else shapes())]
-    chosen = [s for s in every if options.only in s.name or options.only in s.family]
+    only = options.only.split(",")
+    chosen = [s for s in every if any(word in s.name or word in s.family for word in only)]
     start = time.time()
     compile_all(chosen, options.processes)
     top, copy = limits()
@@ -431,7 +464,7 @@ def main() -> None:
         rate = work / row["ours"] / 1e6
         ranked = sorted(row["us"].items(), key=lambda item: item[1])[:4]
         others = "; ".join(f"{k} {v:.1f}" for k, v in ranked if k != row["best"])
-        default = row["us"].get("default", float("nan"))
+        default = row["default"]
         print(f"{shape.name:24}{row['cublas']:9.1f}{row['ours']:9.1f}"
               f"{row['cublas'] / row['ours']:7.2f}{rate:9.0f}{rate / top:8.2f}"
               f"{size / row['ours'] / 1e6:6.2f}{default:9.1f}  {row['best']} ({others})",
