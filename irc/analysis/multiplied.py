@@ -55,7 +55,8 @@ class Multiplied:
     bytes. The rest is as in `TileCost`; lengths: what those of the factors' rows are multiples of,
     in bytes: where that is less than what they begin at, the hardware alone copies tiles of them as
     fast (descriptors), which it does of no parts of the depth. least_step: the least depth that is
-    multiplied at once. plain, cut: f32 as it is, or cut into parts of bf16."""
+    multiplied at once. plain, cut: f32 as it is, or cut into parts of bf16. read: bytes of an
+    element where it is read, if that is more, as of f32 that is rounded on the way."""
 
     batch: int
     m: int
@@ -71,6 +72,7 @@ class Multiplied:
     least_step: int = 16
     apart: bool = False
     cut: bool = False
+    read: int = 0
 
     @property
     def operations(self) -> int:
@@ -117,7 +119,8 @@ class Multiplied:
         if self.cut:
             flops = gpu.dot_flops // CUT_PRODUCTS
         return TileCost(
-            self.batch * parts, first, second, -(-self.k // parts), self.size, flops, self.behind,
+            self.batch * parts, first, second, -(-self.k // parts), max(self.size, self.read),
+            flops, self.behind,
             self.plain, loaded[::-1] if turned else loaded,
             self.stored if parts == 1 else ROW, self.lasts and parts == 1 and not turned,
             self.apart, self.cut, self.lasts and turned,
@@ -204,6 +207,7 @@ def multiplied_by(
     least_step: int = 16,
     apart: bool = False,
     cut: bool = False,
+    read: int = 0,
 ) -> Multiplied:
     """What contractions of the same rows and columns multiply, elements of `size` bytes, with how
     rows lie in memory: those of factors that are read, and of the arrays that are stored.
@@ -221,7 +225,7 @@ def multiplied_by(
     rows = min((stored_bytes(type_) for type_ in stored), default=ROW)
     return Multiplied(
         batch, m, n, k, size, plain, behind, (left, right), rows, (lengths[0], lengths[1]), lasts,
-        least_step, apart, cut,
+        least_step, apart, cut, read,
     )  # fmt: skip
 
 

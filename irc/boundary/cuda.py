@@ -63,6 +63,7 @@ _SHARED_LIMIT = 48 << 10
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _NO_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 _PREFER_SHARED = 2  # CU_FUNC_CACHE_PREFER_SHARED
+_CARVEOUT, _ALL_SHARED = 9, 100  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, in percent
 
 
 class Table(ctypes.c_uint64 * TABLE_WORDS):  # type: ignore[misc]
@@ -196,6 +197,8 @@ class DriverLibrary:
         if shared > _SHARED_LIMIT:
             self._call("cuFuncSetCacheConfig", function, _PREFER_SHARED)
             self._call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, shared)
+            # Else a processor may get memory for one program instance, and has no other.
+            self._call("cuFuncSetAttribute", function, _CARVEOUT, _ALL_SHARED)
         assert function.value is not None
         return function.value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import attrs
 
@@ -183,6 +183,8 @@ class _Chooser:
         if summary.reads > self.options.max_reads:
             return f"{summary.reads} reads, over max_reads ({self.options.max_reads})"
         if summary.is_view:
+            if self.rounds_sums(op, readers, summary):
+                return EPILOGUE
             return TURNED if self.is_turned(op, readers) else None
         if not external and self.is_left_alone(op):
             return ONCE
@@ -210,6 +212,19 @@ class _Chooser:
                 return (f"{len(readers)} reads would evaluate it {evaluations / own:.3g} times at "
                         "each point")  # fmt: skip
         return None
+
+    def rounds_sums(
+        self, op: loop.ComputeOp, readers: Sequence[loop.ReadOp], summary: Summary
+    ) -> bool:
+        """Whether a map does nothing but round the sums of a contraction's tiles, for readers that
+        aren't computed with them: on a GPU what is stored is narrow then, and another contraction
+        multiplies what it reads."""
+        types = [value.type for value in (op.results[0], *summary.sources)]
+        sizes = [element_bytes(each.element) for each in types if isinstance(each, TensorType)]
+        if not self.target.is_gpu or min(sizes[1:], default=0) <= sizes[0]:
+            return False
+        follows = follows_tiles(op, self.target, summary.sources)
+        return follows and not all(self.continues(op, read) for read in readers)
 
     def is_turned(self, op: loop.ComputeOp, readers: list[loop.ReadOp]) -> bool:
         """Whether a map only lays elements out along its innermost axis that lie apart, for readers

@@ -166,6 +166,14 @@ def test_one_part_of_a_depth_is_all_of_it(epilogue: list[str]) -> None:
     assert len(launched(Product(64, 64, 128).text(), split_k=2, **SMALL).kernels) == 2
 
 
+@pytest.mark.parametrize("rows", [8, 512])
+def test_factors_that_are_rounded_on_the_way_have_room(rows: int) -> None:
+    """In flight they are as wide as they are read."""
+    product = Product(rows, 2048, 2048, torch.float32, b_strides=(1, 2048))
+    kernel = formed(product.text(), precision="bf16")
+    assert kernel.compiled()["shared"] <= GpuFeatures.sm_90().block_bytes
+
+
 ODD = Product(1024, 1003, 64, a_strides=(1, 1024), b_strides=(1, 64))
 
 

@@ -118,6 +118,30 @@ def test_windows_are_summed_up_tap_by_tap(channels: int, last: bool, stride: int
     torch.testing.assert_close(run(module, *args)[0].double(), exact, rtol=8e-3, atol=off)
 
 
+def chain(x: Any, w: Any, b: Any, y: Any) -> Any:
+    return F.linear(F.linear(x, w)[:, :40], w)
+
+
+def chained_images(x: Any, w: Any, b: Any, y: Any) -> Any:
+    return F.conv2d(F.conv2d(y.reshape(2, 11, 7, 15), w[:24, :11, None, None]),
+                    w[:24, :24, None, None].expand(24, 24, 2, 2), padding=1)  # fmt: skip
+
+
+@pytest.mark.parametrize("program", [chain, chained_images])
+def test_what_another_product_multiplies_is_stored_as_narrow_as_it_is_read(
+    program: Callable[..., Any],
+) -> None:
+    """The sums of the first one are rounded by its own kernel."""
+    torch.manual_seed(0)
+    args = [torch.randn(s).to(torch.bfloat16) for s in ((33, 40), (70, 40), (70,), (33, 70))]
+    module, kernels = formed(program, args, Target(GpuFeatures.sm_90()))
+    types = [type_ for each in kernels for type_ in runtime.signature_of(each).values()]
+    assert len(kernels) > 1 and not any("fp32" in type_ for type_ in types)
+    exact = program(*(a.double() for a in args))
+    off = 2e-2 * exact.abs().max().item()
+    torch.testing.assert_close(run(module, *args)[0].double(), exact, rtol=2e-2, atol=off)
+
+
 def test_windows_of_whole_steps_are_copied_by_16_bytes() -> None:
     """Channels of a tap begin at multiples of a step, which Triton has to be shown: else elements
     are read one by one, with no step in flight."""

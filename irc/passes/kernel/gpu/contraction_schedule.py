@@ -16,7 +16,7 @@ from irc.dialects.loop.schedule import CONTRACTION_KEYS
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, Range, dim_product, dim_sum, known_divisible, range_of
-from irc.ir.types import TensorType, bf16, element_bytes, f8E4M3FN, f8E5M2, f16, f32
+from irc.ir.types import FloatType, TensorType, bf16, element_bytes, f8E4M3FN, f8E5M2, f16, f32
 from irc.passes.kernel.gpu.contraction_space import (
     ContractionSpace,
     contraction_space,
@@ -147,7 +147,15 @@ def multiplied_of(
         plain=whole and precision in ("", "ieee"), cut=whole and precision == CUT, behind=behind,
         lasts=_can_last(plan, space) and not described, described=described,
         least_step=dots[0].least[2], apart=any(dot.element in (f8E4M3FN, f8E5M2) for dot in dots),
+        read=max(_float_bytes(read) for member in plan.members for read in member.compute.reads
+                 if member.own),
     )  # fmt: skip
+
+
+def _float_bytes(read: loop.ReadOp) -> int:
+    """Bytes of a float that is read; 0 for other elements."""
+    element = read.value.type
+    return element_bytes(element) if isinstance(element, FloatType) else 0
 
 
 def _access(space: ContractionSpace, dots: Sequence[Dot], gpu: GpuFeatures) -> str:
