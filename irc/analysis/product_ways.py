@@ -121,7 +121,8 @@ def _exact_ways(sums: Multiplied, target: Target, own: bool) -> Ways:
     whole = attrs.evolve(sums, m=max(sums.m, gpu.library_side), n=max(sums.n, gpu.library_side))
     library = max(whole.operations / gpu.processors / gpu.library_plain, _reading(sums, target))
     fastest = _own(sums, target) if own else NOTHING
-    return Ways(library, float("inf"), fastest.time, fastest.parts, gpu.sure)
+    sure = gpu.sure if sums.loaded == (ROW, ROW) else gpu.sure_pieces
+    return Ways(library, float("inf"), fastest.time, fastest.parts, sure)
 
 
 def own_parts(call: graph.CallAten, target: Target, apart: int | None = None) -> list[int]:

@@ -216,15 +216,24 @@ class _Chooser:
     def rounds_sums(
         self, op: loop.ComputeOp, readers: Sequence[loop.ReadOp], summary: Summary
     ) -> bool:
-        """Whether a map does nothing but round the sums of a contraction's tiles, for readers that
-        aren't computed with them: on a GPU what is stored is narrow then, and another contraction
-        multiplies what it reads."""
+        """Whether a map does nothing but round the sums of a contraction's tiles for a contraction
+        that multiplies them on a GPU: what is stored between both is narrow then."""
         types = [value.type for value in (op.results[0], *summary.sources)]
         sizes = [element_bytes(each.element) for each in types if isinstance(each, TensorType)]
         if not self.target.is_gpu or min(sizes[1:], default=0) <= sizes[0]:
             return False
-        follows = follows_tiles(op, self.target, summary.sources)
-        return follows and not all(self.continues(op, read) for read in readers)
+        if not follows_tiles(op, self.target, summary.sources):
+            return False
+        left = [read.parent_op for read in readers if not self.continues(op, read)]
+        seen = set[Operation]()
+        while left:  # maybe by way of maps
+            reader = left.pop()
+            if tiled(reader, self.target) is not None:
+                return True
+            if reader is not None and reader not in seen and is_map(reader):
+                seen.add(reader)
+                left += [read.parent_op for read in self.readers(reader)]
+        return False
 
     def is_turned(self, op: loop.ComputeOp, readers: list[loop.ReadOp]) -> bool:
         """Whether a map only lays elements out along its innermost axis that lie apart, for readers

@@ -79,9 +79,9 @@ def expected_tiles(schedules: Schedules) -> Iterator[Variation]:
 def _described(choices: TileChoices, target: Target) -> Iterator[Variation]:
     """Tiles of sums that are added to others, by descriptors and program instances that last."""
     gpu = target.gpu
-    found = choices.cost.lasting_apart(gpu) if choices.products == "dot" else None
-    if found is not None:
-        tiling, _ = found
+    lasting = choices.cost.lasting_apart(gpu) if choices.products == "dot" else None
+    if lasting is not None:
+        tiling, _ = lasting
         sizes = {key: getattr(tiling.shape, name) for name, key in choices.keys.items()}
         lasts = {"programs": gpu.processors, "flat": True, "access": "descriptors"}
         entries = {"tile_k": tiling.step, "num_stages": tiling.stages, **lasts}

@@ -32,7 +32,8 @@ def added(
     """`high` and `low` with the product of two tiles of factors."""
     high, low = sums
     zero = b.expand(b.constant(0, f32), high.dims)
-    first, rest = (_dot(b, factors, zero, precision) for precision in (FIRST, REST))
+    # The other way round takes 26 registers of a thread more (4096^3: 2.10 ms of an H200, 1.99).
+    rest, first = (_dot(b, factors, zero, precision) for precision in (REST, FIRST))
     total = b.op("arith.addf", high, first)
     left = b.op("arith.subf", first, b.op("arith.subf", total, high))
     return [total, b.op("arith.addf", low, b.op("arith.addf", rest, left))]
