@@ -99,7 +99,7 @@ class Multiplied:
         if self.k < gpu.matrix_side:
             return False
         if self.cut and max(self.m, self.n) >= gpu.narrow_side:
-            return min(self.m, self.n) >= gpu.cut_side
+            return min(self.m, self.n) >= gpu.exact_side
         if min(self.m, self.n) >= gpu.matrix_side:
             return True
         return self.size <= 2 and min(self.m, self.n) > 1 and max(self.m, self.n) >= gpu.narrow_side
@@ -134,8 +134,8 @@ class Multiplied:
     def exactly(self, gpu: GpuFeatures) -> Multiplied:
         """The same f32 as it is multiplied where 24 bits are asked for: cut into parts of bf16,
         where the depth is worth it, or as it is."""
-        cut = gpu.capability >= CUTS and self.k >= gpu.cut_depth
-        cut = cut and min(self.m, self.n) >= gpu.cut_side and max(self.m, self.n) >= gpu.narrow_side
+        cut = gpu.capability >= CUTS and self.k >= gpu.exact_depth
+        cut = cut and min(self.m, self.n) >= gpu.exact_side and max(self.m, self.n) >= gpu.narrow_side
         return attrs.evolve(self, plain=not cut, cut=cut)
 
     def steps(self, gpu: GpuFeatures) -> tuple[int, ...]:

@@ -231,11 +231,11 @@ class GpuFigures(Speeds):
         "sums", "that a processor adds to others in a us, while it multiplies none (4096^3, tiles "
         "of 128x128 145 us, 128x160 169, 64x192 178; of 64x128, of which it has two, 136)", least=1
         )] = 107_000
-    cut_depth: Annotated[int, Figure(
+    exact_depth: Annotated[int, Figure(
         "terms", "from which on f32 that is to have all of its bits is cut into three bf16, whose "
         "six largest products are added up (`precision`): of fewer its error isn't sure to be less "
         "than that of sums of f32")] = 256
-    cut_side: Annotated[int, Figure(
+    exact_side: Annotated[int, Figure(
         "points", "the least rows and columns of that (8x11008x4096: 52 us of an H200, 315 as a "
         "reduction)", least=2)] = 8
     cut_sums: Annotated[int, Figure(

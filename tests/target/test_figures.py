@@ -383,8 +383,8 @@ GPU = {
     "least_stages": ("8", "a product of a weight"),
     "deep_tile": ("0", "a product of small tiles"),
     "plain_flops": ("1", "a product of f32"),
-    "cut_depth": ("512", "a product of f32"),
-    "cut_side": ("8192", "a product of f32"),
+    "exact_depth": ("512", "a product of f32"),
+    "exact_side": ("8192", "a product of f32"),
     "cut_sums": ("16", "a product of f32"),
     "cut_points": ("100", "a product of f32"),
     "cut_registers": ("24", "a product of f32"),
@@ -447,7 +447,7 @@ SWITCHED |= dict.fromkeys(
 SWITCHED["pairs_time"] = SWITCHED["matrix_rows"].replace(
     ', "amx-bf16", "amx-tile"', ', "avx512bf16"')
 SWITCHED["early_points"] = "sm_90, early_bytes = 0"
-SWITCHED["plain_flops"] = "sm_90, cut_depth = 1000"
+SWITCHED["plain_flops"] = "sm_90, exact_depth = 1000"
 CASES = [*((SWITCHED.get(f, "avx2"), f, *case) for f, case in CPU.items()),
          *((SWITCHED.get(f, "sm_90"), f, *case) for f, case in GPU.items())]  # fmt: skip
 
