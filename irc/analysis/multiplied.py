@@ -135,7 +135,8 @@ class Multiplied:
         """The same f32 as it is multiplied where 24 bits are asked for: cut into parts of bf16,
         where the depth is worth it, or as it is."""
         cut = gpu.capability >= CUTS and self.k >= gpu.exact_depth
-        cut = cut and min(self.m, self.n) >= gpu.exact_side and max(self.m, self.n) >= gpu.narrow_side
+        few, many = sorted((self.m, self.n))
+        cut = cut and few >= gpu.exact_side and many >= gpu.narrow_side
         return attrs.evolve(self, plain=not cut, cut=cut)
 
     def steps(self, gpu: GpuFeatures) -> tuple[int, ...]:
