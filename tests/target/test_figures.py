@@ -436,7 +436,7 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "most_taps", "most_jammed",
              "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",
              "turned_reads", "turned_points", "own_attention", "own_pair_attention",
-             "attention_bytes", "library_plain", "library_side"}  # fmt: skip
+             "attention_bytes"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
 SWITCHED["thread_blocks"] = "avx2, threads = 13"
@@ -447,6 +447,7 @@ SWITCHED |= dict.fromkeys(
 SWITCHED["pairs_time"] = SWITCHED["matrix_rows"].replace(
     ', "amx-bf16", "amx-tile"', ', "avx512bf16"')
 SWITCHED["early_points"] = "sm_90, early_bytes = 0"
+ELSEWHERE |= {"library_plain", "library_side"}  # test_product_ways.py
 SWITCHED["plain_flops"] = "sm_90, exact_depth = 1000"
 CASES = [*((SWITCHED.get(f, "avx2"), f, *case) for f, case in CPU.items()),
          *((SWITCHED.get(f, "sm_90"), f, *case) for f, case in GPU.items())]  # fmt: skip
