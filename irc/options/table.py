@@ -111,9 +111,9 @@ OPTIONS: dict[str, Entry] = {
         "1x1 convolutions of frozen weights in kernels of irc's own rather than oneDNN's."
     ),
     "split_products": Entry(
-        "Products of f32 on a CPU may be of three parts of bf16 for each number, which is as exact "
-        "as f32 ([how](design/contractions.md#on-a-cpu)), where registers of whole tiles (AMX) "
-        "multiply these faster; numbers below 2^-103 lose bits."
+        "Products of f32 may be of three parts of bf16 for each number, which is as exact as f32 "
+        "([how](design/contractions.md#on-a-cpu)), where registers of whole tiles (AMX) or a "
+        "GPU's matrices multiply these faster; numbers below 2^-103 lose bits."
     ),
     "own_attention": Entry(
         "Attention on a CPU in kernels of irc's own rather than ATen's, where the processor's "

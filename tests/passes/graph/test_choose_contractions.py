@@ -21,6 +21,7 @@ from irc.options.table import own_backends
 from irc.pipeline import stages
 from irc.target import Target
 from irc.target.cpu import TargetFeatures
+from irc.target.figures import evolve
 from irc.tuning import Candidate, NoValidChoicesError
 from irc.tuning.measuring import built
 from tests.backends import BACKEND, needs_backend
@@ -464,3 +465,46 @@ def test_convolutions_of_a_gpu_are_measured_as_the_program_has_them():
     inner = "irc.strides = #sym.dims<[401408, 1, 7168, 128]>"
     assert inner in last.text and "graph.maximum" in last.text
     assert "irc.strides = #sym.dims<[200704, 3136, 56, 1]>" in first.text, "it comes like that"
+
+
+def with_parts():
+    """A CPU whose figures say that products of parts of bf16 are the fastest."""
+    cpu = TargetFeatures.avx512()
+    cpu = attrs.evolve(cpu, sets=(*cpu.sets, "amx-bf16", "amx-tile"))
+    most = (999, 999, 999)
+    return Target(evolve(cpu, own_split=most, own_split_panels=most))
+
+
+@pytest.mark.parametrize("splits", [True, False])
+@pytest.mark.parametrize("target", ["cpu", "sm_90"])
+def test_an_option_says_whether_factors_are_cut_into_parts(target, splits):
+    """On a CPU by the chooser's schedule, on a GPU by a precision that it says or leaves open."""
+    record = with_parts() if target == "cpu" else Target.named(target)
+    context = PassContext(target=record, options=Options(split_products=splits))
+    traced = irc.trace(torch.mm, (torch.empty(2048, 768), torch.empty(768, 3072)))
+    PassManager.parse("functional,convert-aten-to-graph,canonicalize").run(traced)
+    for allowed in ("ATEN,IRC", "IRC"):
+        module = irc.parse(irc.print_op(traced))
+        PassManager.parse(f"choose-contractions{{products={allowed}}}").run(module, context)
+        dots = [op for op in module.walk() if isinstance(op, graph.DotGeneral)]
+        assert bool(dots) or not splits
+        if dots:
+            PassManager.parse("graph-to-layout,layout-to-loop,fuse-loops,schedule").run(
+                module, context
+            )
+        assert ("bf16x6" in irc.print_op(module)) == splits
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_convolutions_of_pixels_are_products_of_parts(frozen):
+    model = torch.nn.Sequential(torch.nn.Conv2d(64, 128, 1), torch.nn.ReLU()).eval()
+    x = torch.randn(2, 64, 16, 16)
+    torch._dynamo.reset()
+    irc.metrics.reset()
+    options = {"target": str(with_parts()), "freezing": frozen}
+    if "amx-bf16" not in TargetFeatures.host().sets:
+        pytest.skip("registers of whole tiles are not here")
+    with torch.no_grad():
+        program = torch.compile(model, backend="irc", dynamic=False, options=options)
+        torch.testing.assert_close(program(x), model(x), rtol=1e-5, atol=1e-5)
+    assert irc.metrics.aten_calls == 0

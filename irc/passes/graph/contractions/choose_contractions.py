@@ -21,6 +21,7 @@ from irc.ir.diagnostics import UserError
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass, apply_patterns
 from irc.ir.rewrite.patterns import pattern
+from irc.ir.types import f32
 from irc.options.options import DEFAULT, moved_rows
 from irc.options.table import own_backends
 from irc.passes.graph.contractions.convolutions import convolution_form
@@ -117,7 +118,10 @@ class Policy:
             return OWN, parts_schedule()
         packed = is_packed(call, context)
         if target.is_gpu:  # what pad-matmul was to pad is padded
-            ways = ways_of(call, target, pads=False, apart=self.apart, measure=self.padding_gain)
+            ways = ways_of(
+                call, target, own=self.splits or element_of(call) is not f32, pads=False,
+                apart=self.apart, measure=self.padding_gain,
+            )  # fmt: skip
         else:
             ways = processor_ways(call, target, packed, self.splits)
         if ways is None or ways.best != OWN:
@@ -199,7 +203,8 @@ def choose(call: Any, rw: Any) -> Any:
     if isinstance(form, str):
         raise UserError(f"irc can't compute {call.callee}: {form}", op=call)
     target, linear = target_of(rw.state.context), call.callee in MATRIX_PRODUCTS
-    value = form(rw.builder, with_precision(schedule, call, linear, target))
+    entries = with_precision(schedule, call, linear, target, rw.state.splits)
+    value = form(rw.builder, entries)
     # Of the gradients of a convolution there is one.
     rw.replace(call, [value if v.type is value.type else v for v in call.results])
     return True

@@ -12,16 +12,18 @@ from irc.target import Target
 
 
 def with_precision(
-    schedule: A.Attribute | None, call: Any, is_product: bool, target: Target
+    schedule: A.Attribute | None, call: Any, is_product: bool, target: Target, splits: bool
 ) -> A.Attribute | None:
-    """Entries of a schedule for a call's products, with TF32 where torch allows it to a library."""
+    """Entries of a schedule for a call's products, with TF32 where torch allows it to a library.
+    splits: whether factors of f32 may be cut into parts of bf16 elsewhere."""
     if not target.is_gpu or result_type(call).element is not f32:
         return schedule
     allowed = target.product_precision != "highest" if is_product else target.tf32_convolutions
-    if not allowed:
+    if not allowed and splits:
         return schedule
     entries = schedule.entries.as_dict() if isinstance(schedule, ScheduleAttr) else {}
-    return ScheduleAttr("gpu", A.DictAttr({"precision": A.StringAttr("tf32"), **entries}))
+    word = A.StringAttr("tf32" if allowed else "ieee")
+    return ScheduleAttr("gpu", A.DictAttr({"precision": word, **entries}))
 
 
 __all__ = ["with_precision"]
