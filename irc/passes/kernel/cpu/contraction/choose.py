@@ -228,8 +228,13 @@ class _TileChooser:
         chosen = {"products", "tile_vectors", "lanes", *_RUNS}
         if not own.has("products") or not own.is_split or not {*vars(own)} - {"_op"} <= chosen:
             return
-        if not any(self._multiplies(own, packed) for packed in (False, True)):
-            del own.products
+        left, right = self._sides(own)
+        dot, left.packed = dot_of_factors(left, right, own), True
+        for right.packed in (False, True):
+            panel = 0 if dot is None else 2 * dot.tile[1]
+            if not misfit(left, right, self.row_run, self.columns, self.depth_run, panel, own):
+                return
+        del own.products
 
     def _fill_points(self, own: CpuSchedule, fill: Callable[..., None], share: int) -> None:
         """The points of the parallel space, and whether panels are packed ahead in them, for which
