@@ -42,9 +42,7 @@ def pack_groups(
     tiling, own = owner.tiling, owner.schedule
     along = reads_depth(tiling.right, tiling.columns.name, tiling.depth_run)
     across = reads_vectors(tiling.right, tiling.columns.name, tiling.depth_run, own.lanes)
-    units = (SQUARE, SQUARE * tiling.group) if along else (own.lanes, tiling.group)
-    if own.is_split and along:
-        units = own.lanes, own.lanes
+    units = _square(owner) if along else (own.lanes, tiling.group)
     even = [
         _is_even(axis, block, unit) for axis, block, unit in
         zip((tiling.columns, tiling.depth), (own.point_columns, own.block_depth), units,
@@ -59,10 +57,7 @@ def pack_groups(
         for stretch, unit, whole in zip((columns, depth), units, even, strict=True)
     ]
     inside = Stretch(columns.lower, middle[0]), Stretch(depth.lower, middle[1])
-    pack = _pack_squares if along else _pack_lines
-    if own.is_split:
-        pack = _cut_squares if along else _cut_lines
-    pack(owner, scope, columns, depth, *inside)
+    (_pack_squares if along else _pack_lines)(owner, scope, columns, depth, *inside)
     if not even[0]:
         pack_right(owner, scope, columns, depth, Stretch(middle[0], columns.upper), depth)
     if not even[1]:
@@ -122,12 +117,16 @@ def _pack_squares(
 ) -> None:  # fmt: skip
     """Some columns of a block, and some of its terms, which lie side by side."""
     source, emitter, tiling = _Source(owner, scope, columns, depth), owner.emitter, owner.tiling
-    group, panel, element = tiling.group, tiling.packed_panel, source.element
-    line = emitter.vector_type(element, SQUARE * group)
-    square = VectorType((SQUARE, SQUARE * group), element)
+    panel, element = tiling.packed_panel, source.element
+    count, length = _square(owner)
+    line = emitter.vector_type(element, length)
+    square = VectorType((count, length), element)
+    together: dict[str, A.Attribute] = {}
+    if not owner.schedule.is_split:
+        together["together"] = A.IntegerAttr(tiling.group)
 
     def lines(column: Scalar, _: Sequence[Value]) -> list[Value]:
-        starts = [source.place(emitter.plus(column, number), 0) for number in range(SQUARE)]
+        starts = [source.place(emitter.plus(column, number), 0) for number in range(count)]
         begin = source.begin(column)
 
         def square_at(term: Scalar, _: Sequence[Value]) -> list[Value]:
@@ -138,19 +137,28 @@ def _pack_squares(
                 )
                 place = emitter.value(number)
                 rows = emitter.add(kernel.InsertOp, (loaded, rows, place), square)
-            together: dict[str, A.Attribute] = {"together": A.IntegerAttr(group)}
             rows = emitter.add(kernel.TransposeOp, (rows,), square, together)
             first = emitter.plus(begin, emitter.times(term, panel))
-            for number in range(SQUARE):
-                row = emitter.add(kernel.ExtractOp, (rows, emitter.value(number)), line)
-                target = emitter.plus(first, number * group * panel)
-                emitter.store(row, source.memory, target, None)
+            step = tiling.group if owner.schedule.is_split else 1
+            for number in range(0, count, step):
+                several = [
+                    emitter.add(kernel.ExtractOp, (rows, emitter.value(number + k)), line)
+                    for k in range(step)
+                ]
+                passed = number // step * tiling.group * panel
+                _store_group(source, several, emitter.plus(first, passed))
             return []
 
-        emitter.for_loop(terms.lower, terms.upper, SQUARE * group, (), square_at)
+        emitter.for_loop(terms.lower, terms.upper, length, (), square_at)
         return []
 
-    emitter.for_loop(some.lower, some.upper, SQUARE, (), lines)
+    emitter.for_loop(some.lower, some.upper, count, (), lines)
+
+
+def _square(owner: ProductWriter) -> tuple[int, int]:
+    """Columns and terms that are exchanged in registers."""
+    lanes, group = owner.schedule.lanes, owner.tiling.group
+    return (lanes, lanes) if owner.schedule.is_split else (SQUARE, SQUARE * group)
 
 
 def _pack_lines(
@@ -161,7 +169,6 @@ def _pack_lines(
     source, emitter, tiling = _Source(owner, scope, columns, depth), owner.emitter, owner.tiling
     group, lanes = tiling.group, owner.schedule.lanes
     line = emitter.vector_type(source.element, lanes)
-    wide = emitter.vector_type(source.element, lanes * group)
 
     def at(term: Scalar, _: Sequence[Value]) -> list[Value]:
         def vectors(column: Scalar, _: Sequence[Value]) -> list[Value]:
@@ -172,9 +179,8 @@ def _pack_lines(
                 )
                 for number in range(group)
             ]  # fmt: skip
-            together = emitter.add(kernel.InterleaveOp, loads, wide)
             target = emitter.plus(source.begin(column), emitter.times(term, tiling.packed_panel))
-            emitter.store(together, source.memory, target, None)
+            _store_group(source, loads, target)
             return []
 
         emitter.for_loop(some.lower, some.upper, lanes, (), vectors)
@@ -183,88 +189,23 @@ def _pack_lines(
     emitter.for_loop(terms.lower, terms.upper, group, (), at)
 
 
-# -- what is cut into parts
-
-
-def _cut_squares(
-    owner: ProductWriter, scope: VectorScope, columns: Stretch, depth: Stretch,
-    some: Stretch, terms: Stretch,
-) -> None:  # fmt: skip
-    """Some columns of a block, and some of its terms, which lie side by side."""
-    source, emitter, tiling = _Source(owner, scope, columns, depth), owner.emitter, owner.tiling
-    lanes, panel, group = owner.schedule.lanes, tiling.packed_panel, tiling.group
-    line = emitter.vector_type(source.element, lanes)
-    square = VectorType((lanes, lanes), source.element)
-
-    def lines(column: Scalar, _: Sequence[Value]) -> list[Value]:
-        starts = [source.place(emitter.plus(column, number), 0) for number in range(lanes)]
-        begin = source.begin(column)
-
-        def square_at(term: Scalar, _: Sequence[Value]) -> list[Value]:
-            rows = emitter.filled(0.0, source.element, square)
-            for number, start in enumerate(starts):
-                loaded = emitter.load(
-                    source.pointer, emitter.plus(start, term), line, None, None
-                )
-                rows = emitter.add(kernel.InsertOp, (loaded, rows, emitter.value(number)), square)
-            rows = emitter.add(kernel.TransposeOp, (rows,), square)
-            first = emitter.plus(begin, emitter.times(term, panel))
-            for number in range(0, lanes, group):
-                pair = [
-                    emitter.add(kernel.ExtractOp, (rows, emitter.value(number + k)), line)
-                    for k in range(group)
-                ]
-                _store_parts(source, pair, emitter.plus(first, number * panel))
-            return []
-
-        emitter.for_loop(terms.lower, terms.upper, lanes, (), square_at)
-        return []
-
-    emitter.for_loop(some.lower, some.upper, lanes, (), lines)
-
-
-def _cut_lines(
-    owner: ProductWriter, scope: VectorScope, columns: Stretch, depth: Stretch,
-    some: Stretch, terms: Stretch,
-) -> None:  # fmt: skip
-    """Some columns of a block, which lie side by side, and some of its terms."""
-    source, emitter, tiling = _Source(owner, scope, columns, depth), owner.emitter, owner.tiling
-    group, lanes = tiling.group, owner.schedule.lanes
-    line = emitter.vector_type(source.element, lanes)
-
-    def at(term: Scalar, _: Sequence[Value]) -> list[Value]:
-        def vectors(column: Scalar, _: Sequence[Value]) -> list[Value]:
-            pair = [
-                emitter.load(
-                    source.pointer, source.place(column, emitter.plus(term, number)), line, None,
-                    None,
-                )
-                for number in range(group)
-            ]  # fmt: skip
-            target = emitter.plus(source.begin(column), emitter.times(term, tiling.packed_panel))
-            _store_parts(source, pair, target)
-            return []
-
-        emitter.for_loop(some.lower, some.upper, lanes, (), vectors)
-        return []
-
-    emitter.for_loop(terms.lower, terms.upper, group, (), at)
-
-
-def _store_parts(source: _Source, lines: Sequence[Value], target: Scalar) -> None:
-    """Cut lines of columns into parts, and store these, terms of a column side by side."""
+def _store_group(source: _Source, lines: Sequence[Value], target: Scalar) -> None:
+    """Store lines of columns, a term each, so that a column's terms are side by side; one line has
+    them like that already. Where factors are cut into parts, the lines of each part."""
     owner, emitter = source.owner, source.emitter
-    lanes, element = owner.schedule.lanes, owner.tiling.factor_element
-
-    def typed(of: Type) -> Type:
-        return emitter.vector_type(of, lanes)
-
-    every = [cut(emitter.add, line, typed) for line in lines]
-    apart = emitter.scalar(owner.parts_apart, source.scope)
+    element, lanes = owner.tiling.factor_element, owner.schedule.lanes
+    every: list[Sequence[Value]] = [lines]
+    if owner.schedule.is_split:
+        cuts = [cut(emitter.add, line, lambda of: emitter.vector_type(of, lanes))
+                for line in lines]  # fmt: skip
+        every = list(zip(*cuts, strict=True))
+    apart = emitter.scalar(owner.parts_apart, source.scope) if len(every) > 1 else 0
     wide = emitter.vector_type(element, lanes * len(lines))
-    for part, vectors in enumerate(zip(*every, strict=True)):
-        together = emitter.add(kernel.InterleaveOp, vectors, wide)
-        there = emitter.plus(target, emitter.times(apart, part))
+    for part, vectors in enumerate(every):
+        together = vectors[0]
+        if len(vectors) > 1:
+            together = emitter.add(kernel.InterleaveOp, vectors, wide)
+        there = emitter.plus(target, emitter.times(apart, part)) if part else target
         emitter.store(together, source.memory, there, None)
 
 
