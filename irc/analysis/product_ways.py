@@ -94,7 +94,9 @@ def ways_of(
     rows = rows_of_call(call, apart)
     sums = _sums(call, target, rows)
     if sums.cut:
-        return _exact_ways(sums, target, own)
+        ways = _exact_ways(sums, target, own)
+        # Whether the library's factors are padded the model doesn't say.
+        return ways if ways.best == OWN else None
     if rows.least == ROW or sums.plain:
         return None
     library = _library(sums, rows, target)

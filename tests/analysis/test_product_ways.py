@@ -149,19 +149,18 @@ def test_what_the_model_says_nothing_of() -> None:
 @pytest.mark.parametrize(
     ("rows", "columns", "depth", "best", "parts"),
     [(2048, 3072, 768, "irc", 1), (2048, 1001, 768, "irc", 1), (512, 768, 3072, "irc", 4),
-     (16, 4096, 4096, "irc", 4), (256, 768, 768, "aten", 1), (2048, 3072, 128, None, 1),
+     (16, 4096, 4096, "irc", 4), (256, 768, 768, None, 1), (2048, 3072, 128, None, 1),
      (4, 4096, 4096, None, 1)],
 )  # fmt: skip
 def test_f32_with_all_bits_is_irc_s_where_parts_of_it_are_fast(
     rows: int, columns: int, depth: int, best: str | None, parts: int
 ) -> None:
-    """Aligned or not; of few terms or rows the model says nothing."""
+    """Aligned or not; of few terms or rows, or no faster ones, the model says nothing."""
     args = empty(rows, depth, dtype=torch.float32), empty(columns, depth, dtype=torch.float32)
     ways = ways_of(call_of(linear, args), H200)
     assert (ways and ways.best) == best
     assert own_parts(call_of(linear, args), H200)[0] == parts
-    own = ways_of(call_of(linear, args), H200, own=False)
-    assert own is None or own.best == "aten"
+    assert ways_of(call_of(linear, args), H200, own=False) is None
 
 
 def test_a_few_rows_take_the_library_as_long_as_many() -> None:

@@ -132,11 +132,26 @@ def test_sizes_of_large_products_are_aligned(
     m: int, k: int, n: int, dtype: torch.dtype, padded: tuple[int, int, int]
 ) -> None:
     rows, inner, columns = padded
-    program = multiply(m, k, n, dtype)
+    # As parts of bf16 two of f32 are irc's own, which reads rows that begin anywhere.
+    program = multiply(m, k, n, dtype, split_products=False)
     assert sizes(program) == [((rows, inner), (inner, columns))]
     program.compile_for_sm_90()
-    plain = {"shape_padding": False, "max_autotune_gemm_backends": "ATEN"}
+    plain = {"shape_padding": False, "split_products": False, "max_autotune_gemm_backends": "ATEN"}
     assert sizes(multiply(m, k, n, dtype, **plain)) == [((m, k), (k, n))]
+
+
+@seed("PAD-11")
+@pytest.mark.parametrize(("m", "k", "n", "padded"), [
+    (8192, 768, 30523, True), (30523, 8192, 768, False), (8192, 768, 30528, False),
+])  # fmt: skip
+def test_parts_of_f32_are_padded_where_that_is_surely_faster(
+    m: int, k: int, n: int, padded: bool
+) -> None:
+    """irc multiplies all of these; rows of 30523 f32 begin anywhere, those of 30524 don't."""
+    program = multiply(m, k, n, torch.float32)
+    assert not sizes(program)
+    assert any("tl.dot(" in text for text in program.sources().values())
+    assert program.context.statistics["pad-matmul", "padded"] == padded
 
 
 @seed("PAD-11")
@@ -163,7 +178,7 @@ def test_the_helper_pads_m_k_and_n() -> None:
     def run(compile_it: Callable[..., Any]) -> None:
         compile_it(with_helper)(torch.empty(8190, 767), torch.empty(767, 30523))
 
-    (program,) = lowered(run)
+    (program,) = lowered(run, {"split_products": False})
     assert sizes(program) == [((8192, 768), (768, 30528))]
     program.compile_for_sm_90()
     a, b = torch.randn(13, 21), torch.randn(21, 37)

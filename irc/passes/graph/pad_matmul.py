@@ -21,13 +21,14 @@ from irc.analysis.products import (
 )
 from irc.dialects import aten, graph
 from irc.dialects.aten.facts import factors_of
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.driver import Rewriter
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
-from irc.ir.types import TensorType, contiguous_strides
+from irc.ir.types import TensorType, contiguous_strides, f32
 from irc.options.options import DEFAULT, moved_rows
 from irc.options.table import own_backends
 from irc.passes.common.tensors import cut, with_zeros
@@ -184,6 +185,8 @@ class PadMatmul(PatternPass):
         if speedup is not None and speedup <= self.least_speedup:
             return f"padded, it is {speedup:.2f} times as fast"
         own = "irc" in own_backends(self.products, target.is_gpu)
+        if context.options is not None and not context.options.split_products:
+            own = own and tensor_type(call.results[0]).element is not f32
         apart = moved_rows(context.options, target.is_gpu)
         ways = ways_of(call, target, own=own, apart=apart, measure=lambda _: speedup)
         if ways is None or ways.best == PADDED_LIBRARY:
