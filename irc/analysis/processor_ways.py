@@ -66,7 +66,7 @@ def _ways(
     """The same of a product of these sizes: the left factor's, and columns."""
     m, k, n = sizes[-3:]
     features = target.features
-    number = sum(min(m, n) >= rows for rows in features.product_rows) - 1
+    number = _how_many(m, n, target)
     packed = frozen and str(element) in target.library
     speeds = _speeds(element, packed, target)
     if speeds is not None and splits and takes_parts(sizes, element, target):
@@ -86,7 +86,7 @@ def multiplies_parts(
     if not takes_parts(sizes, element, target):
         return False
     m, _, n = (estimate(size) for size in sizes[-3:])
-    number = sum(min(m, n) >= rows for rows in target.features.product_rows) - 1
+    number = _how_many(m, n, target)
     packed = frozen and str(element) in target.library
     speeds = _speeds(element, packed, target)
     if number < 0 or speeds is None:
@@ -101,6 +101,12 @@ def takes_parts(sizes: Sequence[Dim], element: Type, target: Target) -> bool:
     if target.is_gpu or dot is None or not set(dot.sets) <= set(target.features.sets):
         return False
     return _takes(dot, sizes)
+
+
+def _how_many(rows: int, columns: int, target: Target) -> int:
+    """Whether a product has few (0), some (1) or many (2) rows or columns, the fewer of both; -1 of
+    fewer."""
+    return sum(min(rows, columns) >= least for least in target.features.product_rows) - 1
 
 
 def _split_speeds(packed: bool, target: Target) -> tuple[int, ...]:
