@@ -17,7 +17,7 @@ from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.strides import channels_last_strides
 from irc.ir.symbols import Dim, Expr, floordiv, free_symbols, mod
 from irc.ir.traits import ViewLike
-from irc.ir.types import FunctionType, TensorType, Type, element_bytes
+from irc.ir.types import FloatType, FunctionType, TensorType, Type, element_bytes
 from irc.passes.layout.assign_layouts import LIBRARY, entry, tell_strides
 from irc.passes.layout.memory_views import viewed
 
@@ -183,6 +183,8 @@ class _StridePadding:
             return f"the caller sees it ({self.seen[value]})"
         if value in self.disliked:
             return f"{self.disliked[value]} wants exact strides"
+        if (product := reader_between_rows(value, type_)) is not None:
+            return f"{product} may read what lies between its rows"
         if takes_exact_strides(op):
             return f"{getattr(op, 'callee', op.name)} chooses the strides of its result"
         extra = bytes_added(type_, padded)
@@ -251,6 +253,29 @@ def dislikes(function: func.FuncOp) -> dict[Value, str]:
                 if exact or not isinstance(operand.defining_op, REDUCTIONS):
                     reasons.setdefault(operand, who)
     return reasons
+
+
+def reader_between_rows(value: Value, type_: TensorType) -> str | None:
+    """What may read, and multiply with zeros, the memory between an array's rows that nobody wrote.
+
+    Products of 16-bit floats on a CPU do: oneDNN rounds their terms up to what a register of a tile
+    holds (seen with torch 2.13 and AMX: rows of 5 terms, 64 apart, NaN between them). A value that
+    is saved may get to one in the backward program.
+    """
+    if type_.device != "cpu" or not isinstance(type_.element, FloatType):
+        return None
+    if type_.element.width != 16:
+        return None
+    pending = [value]
+    while pending:
+        for user in pending.pop().users:
+            if isinstance(user, graph.CallAten) and user.callee in ANY_STRIDES:
+                return user.callee
+            if isinstance(user, func.ReturnOp):
+                return "a product of the backward program"
+            if viewed(user) is not None:
+                pending += user.results
+    return None
 
 
 def seen_by_caller(function: func.FuncOp) -> dict[Value, str]:

@@ -97,6 +97,23 @@ def random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("turned", [False, True])
+def test_factors_of_a_librarys_product_of_halves_stay(dtype: torch.dtype, turned: bool) -> None:
+    # On a CPU such a product reads the memory between the rows, and multiplies it with zeros.
+    def multiplied(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        rows = x.exp()
+        return (rows.t() @ y if turned else rows @ y.t()).exp() + 1
+
+    x, y = random(6, 5).to(dtype), random(*((6, 7) if turned else (7, 5))).to(dtype)
+    module, context = traced(multiplied, (x, y), TINY)
+    halves = dtype.itemsize == 2
+    call = next(op for op in module.walk() if isinstance(op, graph.CallAten))
+    assert call.callee == "aten.mm.default"
+    assert max(call.operands[0].type.strides) == (5 if halves else 32)
+    assert any("between its rows" in remark.message for remark in context.remarks) == halves
+
+
 def test_remarks_say_why_something_is_not_padded() -> None:
     def function(x: torch.Tensor, w: torch.Tensor) -> Any:
         hidden = torch.relu(x)
