@@ -34,9 +34,10 @@ class PadStrides(Pass):
     The rule is `padded_strides`. It applies to arrays that the program computes (by kernels, and
     by matrix products, which then write into padded memory), not to arguments, constants, what
     the caller sees, or what a consumer wants unpadded: an ATen call that takes exact strides
-    (convolution and its backward, scaled products, operators of the user's own, ...), and a view
-    that only a copy could replace. The dislike of a call spreads backwards to what its operands
-    are computed from, up to the results of reductions.
+    (convolution and its backward, scaled products, operators of the user's own, ...), a library's
+    product of 16-bit floats on a CPU (`reader_between_rows`), and a view that only a copy could
+    replace. The dislike of a call for other strides spreads backwards to what its operands are
+    computed from, up to the results of reductions.
 
     alignment: of rows, in bytes. threshold: strides up to so many elements stay. channels-last:
     pad such images too. symbolic: pad arrays with symbolic sizes too (none that depends on data).
