@@ -22,6 +22,7 @@ KNOWN = {
     "analysis/image_layouts.py": {"PINNED": NAMES},
     "analysis/loop.py": {"_GAP": NAMES, "_SHARE": NAMES},
     "analysis/multiplied.py": {"CUTS": FORMAT, "CUT_PRODUCTS": FORMAT},
+    "analysis/symbolic_sizes.py": {"MOST": REACH},
     "analysis/tile_cost.py": {
         "FIRST": FORMAT, "LEAST_COPIED": FORMAT, "PARTS_BYTES": FORMAT, "ROW": FORMAT,
     },
@@ -46,7 +47,7 @@ KNOWN = {
     "passes/frozen/weight_parts.py": {"UPPER": FORMAT},
     "passes/kernel/cpu/contraction/by_size.py": {"RUNGS": REACH},
     "passes/kernel/cpu/contraction/ahead.py": {"LINE_BITS": FORMAT},
-    "passes/kernel/cpu/contraction/tile.py": {"EXACT_ROWS": REACH},
+    "passes/kernel/cpu/contraction/row_tiles.py": {"EXACT_ROWS": REACH},
     "passes/kernel/cpu/partial_sums.py": {
         "MAX_I32": FORMAT, "LONG_SUM": MEANING, "SUM_CHUNK": MEANING, "COLUMN_CHUNK": MEANING,
         "SHORT_SUM": MEANING, "FEW_BLOCKS": MEANING,

@@ -29,8 +29,8 @@ def processor_ways(
 ) -> Ways | None:
     """What a product takes by who computes it; None where the model says nothing of it: on a GPU,
     of other elements than f32 and bf16, of few rows or columns, of so few multiplications that no
-    kernel has tiles for them, and of sizes that registers of whole tiles, for which the figures are
-    where a processor has such, can't go over: these leave nothing at the ends.
+    kernel has tiles for them, and of terms and columns that registers of whole tiles, for which the
+    figures are where a processor has such, can't go over.
 
     Of sizes that are symbols it has to be irc's with few, some and many in their place: given is
     where it gains the least.
@@ -53,7 +53,7 @@ def processor_ways(
     for rows in numbers:
         known = [substitute(size, dict.fromkeys(names, rows)) for size in sizes]
         rounded = [estimate(size) for size in known]
-        every.append(_ways(rounded, left.element, target, frozen, splits and not names))
+        every.append(_ways(rounded, left.element, target, frozen, splits, frozen and not names))
     known_ways = [ways for ways in every if ways is not None]
     if len(known_ways) < len(every):
         return None
@@ -61,16 +61,17 @@ def processor_ways(
 
 
 def _ways(
-    sizes: list[int], element: Type, target: Target, frozen: bool, splits: bool
+    sizes: list[int], element: Type, target: Target, frozen: bool, splits: bool, cut: bool
 ) -> Ways | None:
-    """The same of a product of these sizes: the left factor's, and columns."""
+    """The same of a product of these sizes: the left factor's, and columns. cut: whether a frozen
+    weight would be laid out in parts."""
     m, k, n = sizes[-3:]
     features = target.features
     number = _how_many(m, n, target)
     packed = frozen and str(element) in target.library
     speeds = _speeds(element, packed, target)
     if speeds is not None and splits and takes_parts(sizes, element, target):
-        speeds = tuple(map(max, speeds, _split_speeds(packed, target)))
+        speeds = tuple(map(max, speeds, _split_speeds(packed and cut, target)))
     if number < 0 or speeds is None or m * k * n < features.tiled_work:
         return None
     time = target.time(Cost(cheap=2 * points(sizes))) / 1e9
@@ -78,11 +79,12 @@ def _ways(
 
 
 def multiplies_parts(
-    sizes: Sequence[Dim], element: Type, target: Target, frozen: bool
+    sizes: Sequence[Dim], element: Type, target: Target, frozen: bool, cut: bool = True
 ) -> bool:
     """Whether a product is faster of factors that are cut into parts of bf16 for registers of whole
     tiles than of f32 in vectors, by the processor's figures. sizes: the left factor's, and
-    columns. frozen: whether its right factor is a constant."""
+    columns. frozen: whether its right factor is a constant; cut: which would be laid out in parts,
+    not cut by kernels."""
     if not takes_parts(sizes, element, target):
         return False
     m, _, n = (estimate(size) for size in sizes[-3:])
@@ -91,12 +93,11 @@ def multiplies_parts(
     speeds = _speeds(element, packed, target)
     if number < 0 or speeds is None:
         return False
-    return _split_speeds(packed, target)[number] > speeds[number]
+    return _split_speeds(packed and cut, target)[number] > speeds[number]
 
 
 def takes_parts(sizes: Sequence[Dim], element: Type, target: Target) -> bool:
-    """Whether registers of whole tiles multiply the parts of such factors, whose sizes are
-    numbers."""
+    """Whether registers of whole tiles multiply the parts of such factors."""
     dot = split_rows_of(element)
     if target.is_gpu or dot is None or not set(dot.sets) <= set(target.features.sets):
         return False
@@ -125,7 +126,7 @@ def fills_panels(columns: Dim, target: Target) -> bool:
 
 def _fills_tiles(sizes: Sequence[Dim], element: Type, target: Target) -> bool:
     """Whether the registers of whole tiles that a target has for an element, if any, are filled by
-    products of these sizes: they are known, and the terms a multiple of theirs."""
+    products of these sizes: terms and columns are known, and the terms a multiple of theirs."""
     dot = rows_of(element)
     if dot is None or not set(dot.sets) <= set(target.features.sets):
         return True
@@ -134,8 +135,8 @@ def _fills_tiles(sizes: Sequence[Dim], element: Type, target: Target) -> bool:
 
 def _takes(dot: Rows, sizes: Sequence[Dim]) -> bool:
     """Whether registers of whole tiles go over such sizes."""
-    *_, rows, terms, columns = sizes
-    if any(free_symbols(size) for size in (rows, terms, columns)):
+    *_, terms, columns = sizes
+    if any(free_symbols(size) for size in (terms, columns)):
         return False
     return not estimate(terms) % dot.tile[2]
 

@@ -362,8 +362,8 @@ def dot_rows(frame: Frame, op: kernel.DotRowsOp) -> None:
     dot = rows_of(op.left.type.element)  # type: ignore[attr-defined]
     assert dot is not None
     columns, terms = torch.arange(op.columns), torch.arange(int(frame[op.depth]))
-    height, width, length = dot.tile
-    rows = torch.arange(op.rows)[:, None]
+    (height, width, length), count = dot.tile, int(frame[op.rows])
+    rows = torch.arange(count)[:, None]
     lines = frame[op.left_offset] + rows * frame[op.left_step] + terms
     if op.in_tiles:
         lines = frame[op.left_offset] + rows // height * frame[op.left_step]
@@ -386,7 +386,7 @@ def dot_rows(frame: Frame, op: kernel.DotRowsOp) -> None:
     for region in op.beside:
         for term in range(0, len(terms), length):
             _run_body(frame, region.blocks[0], [torch.tensor(term)])
-    places = _places(op, sums, torch.arange(op.rows * op.columns), None)
+    places = _places(op, sums, torch.arange(count * op.columns), None)
     total = left[0] @ right[0]
     rest = [left[i] @ right[j] for i in range(op.parts) for j in range(op.parts - i) if i or j]
     exact = sum(rest, total)

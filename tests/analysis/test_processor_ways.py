@@ -148,10 +148,13 @@ def test_parts_are_multiplied_where_figures_say_that_they_are_faster(
         assert not multiplies_parts(sizes, bf16, target, frozen)
 
 
-def test_registers_of_whole_tiles_take_sizes_that_are_known() -> None:
+def test_registers_of_whole_tiles_take_terms_and_columns_that_are_known() -> None:
     weight = torch.empty(96, 4096, dtype=torch.bfloat16)
     left = torch.empty(64, 96, dtype=torch.bfloat16)
     call = call_of(lambda x: x @ weight, left, dynamic=True)
+    assert processor_ways(call, with_tiles(), False) is not None
+    call = call_of(lambda x: weight.t() @ x, torch.empty(96, 70, dtype=torch.bfloat16),
+                   dynamic=True)  # fmt: skip
     assert processor_ways(call, with_tiles(), False) is None
     assert processor_ways(call, with_tiles(()), False) is not None
 

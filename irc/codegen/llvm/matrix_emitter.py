@@ -3,7 +3,8 @@
 There are eight tiles, of up to 16 rows of 64 bytes. Four hold sums of 32 rows by 32 columns, two
 rows of each factor: a term's tile of 16 rows by 32 terms, or of 16 pairs of terms by 16 columns,
 serves two products, and of factors that are cut into parts up to six. How many rows tiles have is
-set for a whole kernel when it begins; a part of them has settings of its own around it.
+set for a whole kernel when it begins; what has other rows, or as many as are known when it runs,
+has settings of its own around it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from irc.ir.types import f32
 
 SETTINGS = 64
 """The bytes that say what the tiles are."""
+COUNTS = 48
+"""Where among them the tiles' numbers of rows begin."""
 TILE_ROWS, ROW_BYTES = 16, 64
 AHEAD = 2
 """Tiles of the right factor that lie between one that is loaded and one that is fetched."""
@@ -37,15 +40,16 @@ def dot_rows(body: KernelBody, op: Any) -> None:
     if missing:
         raise InvalidIR(f"the target has no {missing[0]}, by which rows of {dot.element} are "
                         "multiplied", op=op)  # fmt: skip
-    rows, usual = int(op.rows), body.tile_rows
+    rows, usual = body.constants.get(op.rows), body.tile_rows
     if usual is None:
-        body.tile_rows = rows
-        body.allocas += _set_up(body, rows)
-    elif usual != rows:
+        usual = body.tile_rows = rows or TILE_ROWS * int(op.tiles)
+        body.allocas += _set_up(body, usual)
+    if rows is None:
+        _set_up_some(body, op)
+    elif rows != usual:
         body.lines += _set_up(body, rows)
-    _multiply(body, op, rows)
-    if usual not in (None, rows):
-        assert usual is not None
+    _multiply(body, op, rows or TILE_ROWS * int(op.tiles))
+    if rows != usual:
         body.lines += _set_up(body, usual)
 
 
@@ -56,6 +60,30 @@ def release(body: KernelBody) -> None:
 
 def _set_up(body: KernelBody, rows: int) -> list[str]:
     """Lines that give the tiles their rows, with all 64 bytes of each."""
+    return _configure(body, f"@{_settings(body, rows)}")
+
+
+def _set_up_some(body: KernelBody, op: Any) -> None:
+    """Give the tiles the rows of an operation, of which the last tile has some."""
+    first = TILE_ROWS * (int(op.tiles) - 1)
+    name, place = _settings(body, first + TILE_ROWS), body.alloca("i8", SETTINGS, SETTINGS)
+    whole = body.value(f"load {VECTOR}, ptr @{name}, align {SETTINGS}")
+    body.line(f"store {VECTOR} {whole}, ptr {place}, align {SETTINGS}")
+    left = body.value(f"trunc i64 {body.value(f'sub nsw i64 {body[op.rows]}, {first}')} to i8")
+    last = int(op.tiles) - 1
+    for tile in (*SUMS[last], LEFT[last]):
+        there = body.value(f"getelementptr i8, ptr {place}, i64 {COUNTS + tile}")
+        body.line(f"store i8 {left}, ptr {there}, align 1")
+    body.lines += _configure(body, place)
+
+
+def _configure(body: KernelBody, settings: str) -> list[str]:
+    function = body.module.declare("llvm.x86.ldtilecfg", "void", ["ptr"])
+    return [f"  call void {function}(ptr {settings})"]
+
+
+def _settings(body: KernelBody, rows: int) -> str:
+    """The name of a constant that says what the tiles are for so many rows."""
     upper, lower = min(rows, TILE_ROWS), max(rows - TILE_ROWS, 0)
     counts = {SUMS[0][0]: upper, SUMS[0][1]: upper, SUMS[1][0]: lower, SUMS[1][1]: lower,
               LEFT[0]: upper, LEFT[1]: lower, RIGHT[0]: TILE_ROWS, RIGHT[1]: TILE_ROWS}  # fmt: skip
@@ -64,14 +92,13 @@ def _set_up(body: KernelBody, rows: int) -> list[str]:
     for tile, count in counts.items():
         if count:
             content[16 + 2 * tile] = ROW_BYTES
-            content[48 + tile] = count
+            content[COUNTS + tile] = count
     name = f"tiles.{rows}"
     text = "".join(f"\\{byte:02X}" for byte in content)
     body.module.helpers.setdefault(
         name, f'@{name} = private constant [{SETTINGS} x i8] c"{text}", align 64'
     )
-    function = body.module.declare("llvm.x86.ldtilecfg", "void", ["ptr"])
-    return [f"  call void {function}(ptr @{name})"]
+    return name
 
 
 def _run(body: KernelBody, name: str, *operands: tuple[str, Ref]) -> None:

@@ -439,11 +439,12 @@ class DotOp(Op):
 
 
 class DotRowsOp(Op):
-    """`sums = left * right`, for `rows` of a factor and a panel of `columns` of the other (cpu).
+    """`sums = left * right`, for some rows of a factor and a panel of `columns` of the other (cpu).
 
     Products of matrices where the registers hold whole tiles, the sizes of which
     `irc.dialects.kernel.dots` says for an element: of bf16, 16 rows by 32 terms, or these by 16
-    columns. Row r of the left factor has its terms side by side from
+    columns. The `rows` fill all of `tiles` but the last, and some of that; behind their sums,
+    `sums` may hold anything then. Row r of the left factor has its terms side by side from
     `left[left_offset + r * left_step]` on; or it is `in_tiles`: term k of row r lies at
     `left_offset + r // 16 * left_step + k // 32 * 512 + r % 16 * 32 + k % 32`. The right factor has
     panels of 16 columns, `right_step` elements from one to the next, with groups of terms: terms 2k
@@ -459,8 +460,9 @@ class DotRowsOp(Op):
     parts p and q with p + q < 3 are summed up, which is as exact as sums in f32 are; where that is
     no finite number, the sum is that of the first parts' products, as an infinity has no rest.
 
-    `kernel.dot_rows %a, %i, %s, %b, %j, %t, %c, %k {rows = 20 : i64, columns = 32 : i64} :
-    (!kernel.ptr<bf16>, index, index, !kernel.ptr<bf16>, index, index, !kernel.ptr<f32>, index)`
+    `kernel.dot_rows %a, %i, %s, %m, %b, %j, %t, %c, %k {tiles = 2 : i64, columns = 32 : i64} :
+    (!kernel.ptr<bf16>, index, index, index, !kernel.ptr<bf16>, index, index, !kernel.ptr<f32>,
+    index)`
     """
 
     name = "kernel.dot_rows"
@@ -468,12 +470,13 @@ class DotRowsOp(Op):
     left = operand(POINTER)
     left_offset = operand(INDEX)
     left_step = operand(INDEX)
+    rows = operand(INDEX)
     right = operand(POINTER)
     right_offset = operand(INDEX)
     right_step = operand(INDEX)
     sums = operand(POINTER)
     depth = operand(INDEX)
-    rows = attribute(A.IntegerAttr)
+    tiles = attribute(A.IntegerAttr)
     columns = attribute(A.IntegerAttr)
     apart = variadic_operand(INDEX)
     in_tiles = attribute(A.BoolAttr, default=False)

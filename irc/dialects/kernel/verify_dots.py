@@ -66,15 +66,18 @@ def verify_dot_rows(op: Any) -> None:
     if op.apart and not op.in_tiles:
         op.fail("rows that are cut into parts are in tiles (in_tiles)")
     rows, columns, depth = dot.tile
-    if not 1 <= op.rows <= 2 * rows or op.columns not in (columns, 2 * columns):
-        op.fail(f"multiplies {op.rows} rows and a panel of {op.columns} columns, not up to "
-                f"{2 * rows} rows and {columns} or {2 * columns} columns")  # fmt: skip
-    known = getattr(op.depth.defining_op, "attributes", {}).get("value")
-    if known is not None and (known.value < 0 or known.value % depth):
-        op.fail(f"sums {known.value} terms up, not a multiple of {depth}")
-    room = op.sums.defining_op
-    if not isinstance(room, ops.ScratchOp) or room.count < op.rows * op.columns:
-        op.fail(f"its sums need a kernel.scratch of {op.rows * op.columns} elements")
+    if op.tiles not in (1, 2) or op.columns not in (columns, 2 * columns):
+        op.fail(f"multiplies {op.tiles} tiles of rows and a panel of {op.columns} columns, not one "
+                f"or two tiles and {columns} or {2 * columns} columns")  # fmt: skip
+    count, most = _known(op.rows), rows * op.tiles
+    if count is not None and not most - rows < count <= most:
+        op.fail(f"multiplies {count} rows in {op.tiles} tiles of {rows}")
+    terms = _known(op.depth)
+    if terms is not None and (terms < 0 or terms % depth):
+        op.fail(f"sums {terms} terms up, not a multiple of {depth}")
+    room, needed = op.sums.defining_op, (most if count is None else count) * op.columns
+    if not isinstance(room, ops.ScratchOp) or room.count < needed:
+        op.fail(f"its sums need a kernel.scratch of {needed} elements")
     for factor in (op.left, op.right):
         if not isinstance(factor, BlockArgument) and not _is_scratch(factor):
             op.fail("its factors are neither arguments of the kernel nor kernel.scratch")
@@ -82,6 +85,12 @@ def verify_dot_rows(op: Any) -> None:
         op.fail(f"has {len(op.regions)} regions, not one of what is done beside it, or none")
     for region in op.regions:
         _verify_beside(op, region)
+
+
+def _known(value: Any) -> int | None:
+    """The number that an index is, if it is a constant."""
+    attribute = getattr(value.defining_op, "attributes", {}).get("value")
+    return None if attribute is None else int(attribute.value)
 
 
 def _verify_beside(op: Any, region: Region) -> None:

@@ -51,10 +51,19 @@ def rewrite(product: Any, rw: Any) -> Any:
 
 
 def is_split(product: graph.DotGeneral) -> bool:
-    """Whether a product's schedule says that its factors are cut into parts of bf16."""
+    """Whether a product reads its right factor as parts of bf16, by its schedule."""
+    return bool(_entries(product).get("products") == A.StringAttr("bf16x6"))
+
+
+def _entries(product: graph.DotGeneral) -> dict[str, A.Attribute]:
+    """Those of a product's schedule by which its right factor lies: of several for sizes those of
+    the smallest. More rows can pack it, which few have no time for."""
     schedule = product.schedule
-    entries = schedule.entries if isinstance(schedule, ScheduleAttr) else A.DictAttr({})
-    return bool(entries.get("products") == A.StringAttr("bf16x6"))
+    entries = schedule.entries.as_dict() if isinstance(schedule, ScheduleAttr) else {}
+    variants = entries.get("variants")
+    if isinstance(variants, A.ArrayAttr) and len(variants):
+        entries = next(iter(variants)).as_dict()  # type: ignore[attr-defined]
+    return entries
 
 
 def lay_out(
@@ -160,9 +169,7 @@ def _depth_order(product: graph.DotGeneral) -> list[int]:
 def panel_of(product: graph.DotGeneral, target: Target) -> tuple[int, int, int] | str:
     """How many columns a panel of the constant right factor has, how many terms of a column are
     side by side, and how many panels tiles read together, or why there are none."""
-    schedule = product.schedule
-    entries = schedule.entries.as_dict() if isinstance(schedule, ScheduleAttr) else {}
-    vectors = entries.get("tile_vectors")
+    vectors = _entries(product).get("tile_vectors")
     if not isinstance(vectors, A.IntegerAttr):
         return "its schedule says nothing of vectors"
     type_ = tensor_type(product.right)
@@ -219,7 +226,8 @@ def _inverse(order: Sequence[int]) -> list[int]:
 class PanelProducts(PatternPass):
     """Lays the constant factors of irc's own products out once, as their kernels read them.
 
-    The right factor of a `graph.dot_general` whose schedule says `tile_vectors` becomes a constant
+    The right factor of a `graph.dot_general` whose schedule (or, of its `variants` for sizes, the
+    first) says `tile_vectors` becomes a constant
     [columns / panel][depth][panel], a panel being so many vectors: 48 columns with AVX-512, 16 with
     AVX2. Where registers of whole tiles, or vectors, multiply its elements in groups
     (`irc.dialects.kernel.dots`), a panel is as these take it: of bf16 [columns / 16][depth / 2][16]

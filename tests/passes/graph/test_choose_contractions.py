@@ -3,6 +3,7 @@ against eager mode in float64."""
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 
 import attrs
@@ -508,3 +509,49 @@ def test_convolutions_of_pixels_are_products_of_parts(frozen):
         program = torch.compile(model, backend="irc", dynamic=False, options=options)
         torch.testing.assert_close(program(x), model(x), rtol=1e-5, atol=1e-5)
     assert irc.metrics.aten_calls == 0
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_of_a_symbolic_number_of_rows_many_are_multiplied_in_parts(frozen):
+    """Few rows read a weight as it lies, or in panels of f32; many cut it themselves."""
+    target = with_parts()
+    target = Target(evolve(target.features, own_panels=(999, 999, 1), own_split=(1, 1, 999),
+                           own_products=(999, 999, 1)))  # fmt: skip
+    options = from_mapping({"freezing": frozen})
+    context = PassContext(target=target, options=options)
+    weight = torch.nn.Parameter(torch.randn(64, 3072))
+    module = irc.trace(lambda x: x @ weight, (torch.randn(50, 64),), dynamic=True)
+    passes = f"functional,{'freeze,' * frozen}convert-aten-to-graph,canonicalize"
+    PassManager.parse(f"{passes},choose-contractions,panel-products").run(module, context)
+    (dot,) = (op for op in module.walk() if isinstance(op, graph.DotGeneral))
+    entries = dot.schedule.entries.as_dict()
+    assert entries["products"].value == "bf16x6" and "tile_vectors" not in entries
+    (few,) = (each.as_dict() for each in entries["variants"])
+    assert few["most"].value == 127 and ("tile_vectors" in few) == frozen
+    assert ("x48xf32" in irc.print_op(module)) == frozen
+    PassManager.parse("graph-to-layout,layout-to-loop,fuse-loops,schedule").run(module, context)
+    (compute,) = (op for op in module.walk() if isinstance(op, loop.ComputeOp))
+    entries = compute.schedule.entries.as_dict()
+    assert entries["products"].value == "bf16x6" and entries["pack_right"].value
+    for each in (each.as_dict() for each in entries["variants"]):
+        assert each["products"].value in ("lanes", "depth")
+        assert not frozen or not each["pack_right"].value
+    assert each["most"].value == 127
+
+
+@pytest.mark.skipif("amx-bf16" not in TargetFeatures.host().sets, reason="no registers of tiles")
+@pytest.mark.parametrize("options", [{}, {"freezing": True}, {"split_products": False}])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_values_of_a_symbolic_number_of_rows(options, dtype):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(160, 320), torch.nn.GELU(), torch.nn.Linear(320, 96)
+    ).to(dtype).eval()  # fmt: skip
+    wide = [layer.double() for layer in copy.deepcopy(model)]
+    with torch.no_grad():
+        program = torch.compile(model, backend="irc", dynamic=True, options=options)
+        for rows in (100, 2, 3, 15, 33, 127, 128, 130, 500):
+            x = torch.randn(rows, 160).to(dtype)
+            wanted = wide[2](wide[1](wide[0](x.double())))
+            error = (model(x).double() - wanted).abs().max()
+            assert (program(x).double() - wanted).abs().max() <= 4 * error + 1e-6

@@ -61,10 +61,11 @@ def text(rows, inner, columns, entries=MATRIX, panel=16, group=2, left="m, k", p
 WITH_TILES = Target(TILES)
 
 
-def formed(text, target=WITH_TILES):
+def formed(text, target=WITH_TILES, scheduled=False):
     module = irc.parse(text)
     carry(module, target)
-    PassManager.parse("schedule,form-kernels", verify="each").run(module)
+    passes = "schedule" if scheduled else "schedule,form-kernels"
+    PassManager.parse(passes, verify="each").run(module)
     return module
 
 
@@ -129,7 +130,7 @@ def test_rows_are_packed_where_they_meet_many_columns():
 def test_tiles_fit_the_blocks_that_are_there():
     program = text(15, 64, 64, "point_rows = 32 : i64, block_rows = 8 : i64", plain=True)
     printed = irc.print_op(formed(program))
-    assert "rows = 8 : i64" in printed and "kernel.dot_rows" in printed
+    assert "kernel.scratch {count = 512 : i64}" in printed and "kernel.dot_rows" in printed
 
 
 def test_a_part_of_a_tile_sets_the_tiles_up_for_itself():
@@ -178,17 +179,21 @@ OP = """kernel.func @k(%a: !kernel.ptr<bf16>, %b: !kernel.ptr<{element}>, %y: !k
   %room = kernel.scratch {{count = {count} : i64}} : !kernel.ptr<f32>
   %zero = arith.constant 0 : index
   %depth = arith.constant {depth} : index
-  kernel.dot_rows %a, %zero, %depth, %b, %zero, %depth, %{sums}, %depth
-    {{rows = {rows} : i64, columns = {columns} : i64}} : (!kernel.ptr<bf16>, index, index,
+  %rows = arith.constant {rows} : index
+  kernel.dot_rows %a, %zero, %depth, %{count_of}, %b, %zero, %depth, %{sums}, %depth
+    {{tiles = {tiles} : i64, columns = {columns} : i64}} : (!kernel.ptr<bf16>, index, index, index,
     !kernel.ptr<{element}>, index, index, !kernel.ptr<f32>, index)
   kernel.return }}"""
 FITTING = {"element": "bf16", "target": "cpu", "count": 512, "depth": 64, "rows": 16,
-           "columns": 32, "sums": "room"}  # fmt: skip
+           "count_of": "rows", "tiles": 1, "columns": 32, "sums": "room"}  # fmt: skip
 
 
 @pytest.mark.parametrize("change, reason", [
     ({"element": "f32"}, "sums products of bf16 up in f32"),
-    ({"rows": 33}, "up to 32 rows"), ({"columns": 48}, "16 or 32 columns"),
+    ({"tiles": 3}, "one or two tiles"), ({"columns": 48}, "16 or 32 columns"),
+    ({"rows": 17}, "17 rows in 1 tiles of 16"), ({"rows": 0}, "0 rows in 1 tiles"),
+    ({"tiles": 2}, "16 rows in 2 tiles"),
+    ({"count_of": "begin", "count": 1023, "tiles": 2}, "a kernel.scratch of 1024"),
     ({"depth": 48}, "not a multiple of 32"), ({"count": 511}, "a kernel.scratch of 512"),
     ({"sums": "y"}, "a kernel.scratch of 512"),
 ])  # fmt: skip
@@ -198,12 +203,62 @@ def test_the_operation_is_verified(change, reason):
         irc.verify(irc.parse(OP.format(**{**FITTING, **change})))
 
 
-def test_rows_of_a_symbolic_size_are_multiplied_by_vectors():
-    """Each range of the size has a schedule that its rows' number, which nobody knows, allows."""
-    program = text("s0", 64, 4096, "", plain=True)
-    bound = '  %n = sym.bind_size %a {dim = 0 : i64, symbol = "s0"} : (A) -> index\n'
-    type_ = "tensor<[s0, 64] x bf16, strides [64, 1]>"
-    program = program.replace("  %y = loop.group", bound.replace("A", type_) + "  %y = loop.group")
-    shown = irc.print_op(formed(program))
-    assert "kernel.func" in shown and "kernel.dot_rows" not in shown
-    assert "kernel.dot_rows" in irc.print_op(formed(text(64, 64, 4096, "", plain=True)))
+ANY_ROWS = (0, 1, 2, 9, 15, 16, 17, 31, 32, 33, 47, 64, 65, 129)
+
+
+def with_rows(program):
+    """A program whose rows are a symbol, with what binds it."""
+    bound = '  %n = sym.bind_size %a {dim = DIM : i64, symbol = "s0"} : (A) -> index\n'
+    type_ = program.split("%a: ")[1].split(", %w")[0]
+    bound = bound.replace("A)", f"{type_})").replace("DIM", str(int("strides [s0" in type_)))
+    return program.replace("  %y = loop.group", bound + "  %y = loop.group")
+
+
+def check_any_rows(program, arguments, tolerance):
+    """The values of a program for numbers of rows: of its kernels as they are interpreted for a few
+    of these, and as they run for all."""
+    before, module = irc.parse(with_rows(program)), formed(with_rows(program))
+    assert "kernel.dot_rows" in irc.print_op(module)
+    printed = irc.print_op(module)
+    assert irc.print_op(irc.parse(printed)) == printed
+    for rows in (2, 33):
+        given = arguments(rows)
+        (wanted,) = run(before, *given, mode="real")
+        (result,) = run(module, *given, mode="real")
+        torch.testing.assert_close(result, wanted, rtol=1e-9, atol=1e-9)
+    assert "tdpbf16ps" in emit_text(kernels(module), TILES, "asm")
+    if not HERE:
+        return
+    PassManager.parse("bufferize,plan-memory").run(module)
+    program = irc.build(module)
+    for rows in ANY_ROWS:
+        given = arguments(rows)
+        (wanted,) = run(before, *given, mode="real")
+        (native,) = program(*given)
+        torch.testing.assert_close(native.double(), wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("sizes, entries", CASES)
+def test_values_of_any_number_of_rows(sizes, entries, plain):
+    entries = f"{MATRIX}{', pack_right = true' * plain}{', ' * bool(entries)}{entries}"
+    _, inner, columns = sizes
+    w = arguments(irc.parse(text(*sizes, entries, plain=plain)))[1]
+    check_any_rows(
+        text("s0", inner, columns, entries, plain=plain),
+        lambda rows: (torch.randn(rows, inner).bfloat16(), w), 1e-4,
+    )  # fmt: skip
+
+
+def test_sizes_of_a_symbol_choose_who_multiplies():
+    """Few rows don't pay for packing a weight for registers of whole tiles."""
+    bound = with_rows(text("s0", 64, 4096, "", plain=True))
+    (group,) = (op for op in formed(bound, scheduled=True).walk() if op.name == "loop.group")
+    entries = group.attributes["schedule"].entries
+    contraction = next(op for op in group.walk() if op.name == "loop.compute")
+    last = contraction.attributes["schedule"].entries
+    assert last.get("products").value == "matrix" and last.get("tile_rows").value == 32
+    (few, *_) = entries.get("variants")
+    first = few.as_dict()["members"][0].as_dict()
+    assert first["products"].value in ("lanes", "depth")
+    assert 1 < few.as_dict()["most"].value < 512

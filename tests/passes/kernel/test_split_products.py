@@ -13,7 +13,13 @@ from irc.codegen.llvm.kernel_emitter import emit_text
 from irc.dialects.kernel import DotRowsOp
 from irc.interp.core import run
 from irc.ir.passes import PassManager
-from tests.passes.kernel.test_matrix_products import HERE, TILES, formed, kernels
+from tests.passes.kernel.test_matrix_products import (
+    HERE,
+    TILES,
+    check_any_rows,
+    formed,
+    kernels,
+)
 
 SPLIT = 'products = "bf16x6"'
 PARTS = ("0", "1", "2")
@@ -111,6 +117,16 @@ def test_values(sizes, entries, place):
         PassManager.parse("bufferize,plan-memory").run(module)
         (native,) = irc.build(module)(a, w)
         torch.testing.assert_close(native.double(), wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes, entries, place", CASES)
+def test_values_of_any_number_of_rows(sizes, entries, place):
+    _, inner, columns = sizes
+    w = arguments(text(*sizes, entries, place), place)[1]
+    check_any_rows(
+        text("s0", inner, columns, entries, place), lambda rows: (torch.randn(rows, inner), w),
+        1e-5,
+    )  # fmt: skip
 
 
 def test_rows_lie_across():
@@ -233,7 +249,8 @@ def test_what_does_not_fit_is_refused(form, entries, reason):
     ((", in_tiles = true", ""), "are in tiles"),
 ])  # fmt: skip
 def test_the_operation_is_verified(change, reason):
-    types = "!kernel.ptr<bf16>, index, index, !kernel.ptr<bf16>, index, index, !kernel.ptr<f32>"
+    pointer = "!kernel.ptr<bf16>"
+    types = f"{pointer}, index, index, index, {pointer}, index, index, !kernel.ptr<f32>"
     program = f"""kernel.func @k(%a: !kernel.ptr<bf16>, %b: !kernel.ptr<bf16>,
     %y: !kernel.ptr<f32>, %begin: index, %end: index)
     attributes {{target = "cpu", outputs = array<i64: 2>}} {{
@@ -241,8 +258,9 @@ def test_the_operation_is_verified(change, reason):
   %zero = arith.constant 0 : index
   %half = arith.constant 1024 : index
   %depth = arith.constant 64 : index
-  kernel.dot_rows %a, %zero, %half, %b, %zero, %half, %room, %depth, %half, %half
-    {{rows = 16 : i64, columns = 32 : i64, in_tiles = true}} : ({types}, index, index, index)
+  %rows = arith.constant 16 : index
+  kernel.dot_rows %a, %zero, %half, %rows, %b, %zero, %half, %room, %depth, %half, %half
+    {{tiles = 1 : i64, columns = 32 : i64, in_tiles = true}} : ({types}, index, index, index)
   kernel.return }}"""
     irc.verify(irc.parse(program))
     wrong = program.replace(*change)

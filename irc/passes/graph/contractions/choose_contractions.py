@@ -21,6 +21,7 @@ from irc.ir.diagnostics import UserError
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass, apply_patterns
 from irc.ir.rewrite.patterns import pattern
+from irc.ir.symbols import free_symbols
 from irc.ir.types import f32
 from irc.options.options import DEFAULT, moved_rows
 from irc.options.table import own_backends
@@ -134,10 +135,11 @@ class Policy:
         weight is in panels if it fills them."""
         target, packed = target_of(self.context), is_packed(call, self.context)
         split = in_parts_for(call, self.context, packed)
-        if split is not None and multiplies_parts(
-            product_sizes(call), element_of(call), target, packed
-        ):
-            return split
+        if split is not None:
+            sizes = product_sizes(call)
+            by_rows = free_symbols(sizes[-3])  # then it says itself of which parts are multiplied
+            if by_rows or multiplies_parts(sizes, element_of(call), target, packed):
+                return split
         if call.callee in MATRIX_PRODUCTS and packed:
             weight = tensor_type(call.operands[factors(call)[1]])
             if fills_panels(weight.shape[-1], target):

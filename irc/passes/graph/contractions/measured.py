@@ -9,9 +9,10 @@ from irc.analysis.channels_last import turned_on_gpu
 from irc.analysis.contraction import Contraction, contraction_of
 from irc.analysis.image_layouts import orders_of
 from irc.analysis.loop import estimate, points
-from irc.analysis.processor_ways import takes_parts
+from irc.analysis.processor_ways import fills_panels, multiplies_parts, takes_parts
 from irc.analysis.product_ways import own_parts
 from irc.analysis.products import factors, unpermuted
+from irc.analysis.symbolic_sizes import SymbolicSize
 from irc.dialects import func, graph, loop
 from irc.dialects.aten.facts import MATRIX_PRODUCTS
 from irc.dialects.kernel.dots import rows_of, split_rows_of
@@ -20,7 +21,7 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, PassManager
-from irc.ir.symbols import Dim, dim_product
+from irc.ir.symbols import Dim, dim_product, free_symbols, substitute, symbol
 from irc.ir.types import TensorType, f32
 from irc.options.options import Options
 from irc.passes.graph.contractions.products import result_type
@@ -152,15 +153,44 @@ def in_parts_for(
     call: graph.CallAten, context: PassContext, packed: bool
 ) -> Candidate | None:
     """irc on factors of f32 that are cut into parts of bf16, where registers of whole tiles take
-    these; packed: on a frozen weight that is laid out once."""
+    these; of a symbolic number of rows from as many on as that is faster for. packed: on a frozen
+    weight that is laid out once, of known rows in parts."""
     target, options = target_of(context), context.options
     if call.callee not in MATRIX_PRODUCTS or (options is not None and not options.split_products):
         return None
     dot = split_rows_of(element_of(call))
     if dot is None or not takes_parts(product_sizes(call), element_of(call), target):
         return None
+    if free_symbols(product_sizes(call)[-3]):
+        return _parts_by_rows(call, target, packed)
     vectors = 2 * dot.tile[1] // target.lanes(dot.accumulator) if packed else 0
     return Candidate("irc", str(parts_schedule(vectors)))
+
+
+def _parts_by_rows(
+    call: graph.CallAten, target: Target, packed: bool
+) -> Candidate | None:
+    """irc on factors that are cut into parts where there are enough rows for it, on a weight that
+    lies as fewer rows read it."""
+    sizes, element = product_sizes(call), element_of(call)
+    rows = sizes[-3]
+    names = free_symbols(rows)
+    size = SymbolicSize.of(symbol(next(iter(names))) if len(names) == 1 else rows)
+
+    def pays(values: dict[str, Dim]) -> bool:
+        known = [*sizes[:-3], substitute(rows, values), *sizes[-2:]]
+        return multiplies_parts(known, element, target, packed, cut=False)
+
+    least = size.least(pays)
+    if least is None:
+        return None
+    few: dict[str, A.Attribute] = {}
+    if packed and fills_panels(sizes[-1], target):
+        panels = panels_for(target, element).attribute()
+        few = {} if panels is None else panels.entries.as_dict()
+    entries = {"size": A.DimAttr(size.dim), "most": A.IntegerAttr(least - 1), **few}
+    every = {**parts_schedule().entries.as_dict(), "variants": A.ArrayAttr([A.DictAttr(entries)])}
+    return Candidate("irc", str(ScheduleAttr("cpu", A.DictAttr(every))))
 
 
 def parts_schedule(vectors: int = 0) -> ScheduleAttr:

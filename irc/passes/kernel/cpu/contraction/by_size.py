@@ -1,19 +1,24 @@
 """Schedules of a contraction in tiles for several ranges of a symbolic size.
 
 A compute or group is scheduled as it would be with each of a few sizes (`RUNGS`) in the symbol's
-place. What differs becomes `variants` of its schedule, among which the host program chooses.
+place. What differs becomes `variants` of its schedule, among which the host program chooses. Where
+a contraction's schedule has `variants` already, as of some entries from some number of rows on,
+each of their ranges is scheduled like that, and keeps its entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import attrs
 
 from irc.analysis.contraction import contraction_of
+from irc.analysis.symbolic_sizes import SymbolicSize
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.renaming import rename_symbols
 from irc.ir.symbols import Dim, dim_product, free_symbols, symbol
 from irc.passes.kernel.cpu.contraction.choose import TILES, schedule_tiles
@@ -27,52 +32,50 @@ FORM = ("products", "vector_axis", "pack_left", "pack_right", "group", "block_de
 """Where one of these differs, it is looked for the very size from which on it does; else the
 schedule of the next rung begins at the geometric mean."""
 
+WHOLE = ("tile_rows", "block_rows")
+OF_ROWS: Mapping[A.Attribute, Sequence[str]] = {
+    A.StringAttr("depth"): ("tile_rows",), A.StringAttr("matrix"): WHOLE,
+    A.StringAttr("bf16x6"): WHOLE,
+}  # fmt: skip
+"""The entries of tiles that are the same for all sizes, by `products`."""
 AHEAD = "pack_ahead"
 
 Entries = Mapping[str, A.Attribute]
 
 
 @attrs.frozen
-class SymbolicSize:
-    """What is compared at run time, and the symbols' values where it is so large."""
+class RangeOfSizes:
+    """Sizes from `least` to `most` (None: and more), with the entries that a contraction's schedule
+    has for them already."""
 
-    dim: Dim
-    names: tuple[str, ...]
+    least: int
+    most: int | None
+    entries: Entries
 
-    def values(self, size: int) -> dict[str, Dim]:
-        """The last symbol is the size, and every other one 1."""
-        ones: dict[str, Dim] = dict.fromkeys(self.names[:-1], 1)
-        return {**ones, self.names[-1]: size}
+    def rungs(self) -> list[int]:
+        """The sizes that schedules are looked for."""
+        top = RUNGS[-1] if self.most is None else self.most
+        inside = [rung for rung in RUNGS if self.least <= rung <= top]
+        return inside or [max(self.least, 1)]
 
 
 def schedule_by_size(op: Operation, target: Target) -> bool:
     """Write the schedule of a contraction's operation, with `variants` for sizes of its symbol.
-    False where there is no such choice; then nothing has changed."""
-    size = size_of(op)
-    if size is None:
+    False where there is no such choice; then its contraction's schedule has no variants, either.
+    Raises InvalidIR for variants of several sizes."""
+    compute, size = _first_compute(op), size_of(op)
+    if compute is None:
         return False
-    at_rungs = {rung: tiles_at(op, size, rung, target) for rung in RUNGS}
-    rungs = [rung for rung in RUNGS if at_rungs[rung] is not None]
-    if not rungs:
-        return False
-    begins = [rungs[0]]
-    for rung in rungs[1:]:
-        if at_rungs[rung] != at_rungs[begins[-1]]:
-            begins.append(rung)
-    ends = [_boundary(op, size, *pair, target) for pair in zip(begins, begins[1:], strict=False)]
-    leasts = [0, *(end + 1 for end in ends)]
-    chosen: list[tuple[int, dict[str, A.Attribute]]] = []
-    for rung, least in zip(begins, leasts, strict=True):
-        tiles = dict(at_rungs[rung] or {})
-        for begin, ahead in _packed_ahead(op, size, least, rung, tiles, target):
-            chosen.append((begin, {**tiles, AHEAD: ahead}))
-    ends = [begin - 1 for begin, _ in chosen[1:]]
+    size, ranges = _ranges(compute, size)
+    chosen = [] if size is None else [
+        each for sizes in ranges for each in _in_range(op, size, sizes, target)
+    ]  # fmt: skip
     arms = [scheduled_with(op, tiles, target) for _, tiles in chosen]
-    if any(arm is None for arm in arms):
+    if size is None or not arms or any(arm is None for arm in arms):
         return False
     variants: list[A.Attribute] = []
-    for most, arm in zip(ends, arms, strict=False):
-        variants.append(_variant(size.dim, most, arm or []))
+    for (begin, _), arm in zip(chosen[1:], arms, strict=False):
+        variants.append(_variant(size.dim, begin - 1, arm or []))
     for part, entries in zip(_parts(op), arms[-1] or [], strict=True):
         own = {**entries}
         if part is op and variants:
@@ -81,11 +84,65 @@ def schedule_by_size(op: Operation, target: Target) -> bool:
     return True
 
 
+def _in_range(
+    op: Operation, size: SymbolicSize, sizes: RangeOfSizes, target: Target
+) -> list[tuple[int, dict[str, A.Attribute]]]:
+    """From which sizes of a range on which entries of tiles are best; none where a kernel of these
+    has no tiles."""
+    at_rungs = {rung: tiles_at(op, size, rung, target, sizes.entries) for rung in sizes.rungs()}
+    rungs = [rung for rung in at_rungs if at_rungs[rung] is not None]
+    if not rungs:
+        return []
+    begins = [rungs[0]]
+    for rung in rungs[1:]:
+        if at_rungs[rung] != at_rungs[begins[-1]]:
+            begins.append(rung)
+    ends = [_boundary(op, size, *pair, target, sizes.entries) for pair in pairwise(begins)]
+    leasts = [sizes.least, *(end + 1 for end in ends)]
+    chosen: list[tuple[int, dict[str, A.Attribute]]] = []
+    for rung, least in zip(begins, leasts, strict=True):
+        tiles = dict(at_rungs[rung] or {})
+        for begin, ahead in _packed_ahead(op, size, least, rung, tiles, target, sizes.entries):
+            chosen.append((begin, {**sizes.entries, **tiles, AHEAD: ahead}))
+    return chosen
+
+
+def _first_compute(op: Operation) -> loop.ComputeOp | None:
+    return next((each for each in op.walk() if isinstance(each, loop.ComputeOp)), None)
+
+
+def _ranges(
+    compute: loop.ComputeOp, size: SymbolicSize | None
+) -> tuple[SymbolicSize | None, list[RangeOfSizes]]:
+    """The size that a contraction is scheduled by, and the ranges that it has entries for. Of
+    variants for a size that is known the schedule keeps the entries that count, else the last ones.
+    """
+    whole = {} if compute.schedule is None else dict(compute.schedule.entries.items)
+    variants = whole.pop("variants", A.ArrayAttr(()))
+    ranges, least, dims = list[RangeOfSizes](), 0, set[Dim]()
+    for each in variants if isinstance(variants, A.ArrayAttr) else ():
+        entries = dict(each.as_dict())  # type: ignore[attr-defined]
+        dim, most = entries.pop("size").dim, int(entries.pop("most").value)
+        dims.add(dim)
+        if isinstance(dim, int) and least <= dim <= most:
+            whole = entries
+        ranges.append(RangeOfSizes(least, most, entries))
+        least = most + 1
+    if len(dims) > 1:
+        raise InvalidIR("the variants of its schedule are for several sizes", op=compute)
+    if dims:
+        compute.attributes["schedule"] = loop.ScheduleAttr("cpu", A.DictAttr(whole))
+    dim = next(iter(dims), None)
+    if dim is None or isinstance(dim, int) or size is None:
+        return size, [RangeOfSizes(0, None, whole)]
+    return SymbolicSize.of(dim), [*ranges, RangeOfSizes(least, None, whole)]
+
+
 def size_of(op: Operation) -> SymbolicSize | None:
     """The size by which an operation's contraction is scheduled: the only symbol of its rows,
     columns and depth, or, where only its rows or its columns have symbols, what these axes have
     together."""
-    compute = next((each for each in op.walk() if isinstance(each, loop.ComputeOp)), None)
+    compute = _first_compute(op)
     contraction = None if compute is None else contraction_of(compute)
     if contraction is None or isinstance(contraction, str):
         return None
@@ -101,17 +158,16 @@ def size_of(op: Operation) -> SymbolicSize | None:
 
 
 def tiles_at(
-    op: Operation, size: SymbolicSize, number: int, target: Target, chosen: Entries | None = None
+    op: Operation, size: SymbolicSize, number: int, target: Target, chosen: Entries
 ) -> Entries | None:
-    """The entries of tiles that an operation has with a number for its symbolic size; None where
-    its kernel has no tiles then. chosen: entries that it has already."""
+    """The entries of tiles that an operation has with a number for its symbolic size, beside those
+    that are chosen; None where its kernel has no tiles then."""
     twin = op.clone()
     assert op.parent is not None
     op.parent.insert_before(twin, op)
     try:
         rename_symbols(twin, size.values(number))
-        if chosen is not None:
-            _preset(twin, chosen)
+        _preset(twin, chosen)
         return _tiles(twin, target)
     finally:
         twin.erase()
@@ -125,18 +181,17 @@ def _preset(op: Operation, tiles: Entries) -> None:
 
 def _tiles(op: Operation, target: Target) -> Entries | None:
     """Schedule an operation in tiles; the entries of its contraction that are of tiles, and the
-    axis of columns, which may be another side's for another size. Registers of whole tiles are for
-    sizes that are numbers, which the operation's own aren't. Along the depth kernels have tiles of
-    each number of rows, so that it is not chosen by the size."""
+    axis of columns, which may be another side's for another size. Along the depth kernels have
+    tiles of each number of rows, and registers of whole tiles as many rows as there are, so that
+    these are not chosen by the size."""
     plan = plan_for_cpu(flatten(op), scratch=target.features.stack_bytes)
-    if schedule_tiles(op, plan, target, whole=False) is not None:
+    if schedule_tiles(op, plan, target) is not None:
         return None
     compute = plan.members[0].compute
     assert compute.schedule is not None
     entries = compute.schedule.entries.as_dict()
     names = {*TILES, "vector_axis"}
-    if entries["products"] == A.StringAttr("depth"):
-        names.remove("tile_rows")
+    names -= set(OF_ROWS.get(entries["products"], ()))
     return {name: entry for name, entry in entries.items() if name in names}
 
 
@@ -157,14 +212,16 @@ def scheduled_with(
         twin.erase()
 
 
-def _boundary(op: Operation, size: SymbolicSize, low: int, high: int, target: Target) -> int:
-    """The last size that is scheduled as the rung `low` is."""
-    form, other = (_form(op, size, rung, target) for rung in (low, high))
+def _boundary(
+    op: Operation, size: SymbolicSize, low: int, high: int, target: Target, known: Entries
+) -> int:
+    """The last size that is scheduled as the rung `low` is. known: entries that it has already."""
+    form, other = (_form(op, size, rung, target, known) for rung in (low, high))
     if form == other:
         return int((low * high) ** 0.5)
     while high - low > 1:
         middle = (low + high) // 2
-        if _form(op, size, middle, target) == form:
+        if _form(op, size, middle, target, known) == form:
             low = middle
         else:
             high = middle
@@ -172,12 +229,15 @@ def _boundary(op: Operation, size: SymbolicSize, low: int, high: int, target: Ta
 
 
 def _packed_ahead(
-    op: Operation, size: SymbolicSize, least: int, rung: int, tiles: Entries, target: Target
-) -> list[tuple[int, A.Attribute]]:
+    op: Operation, size: SymbolicSize, least: int, rung: int, tiles: Entries, target: Target,
+    known: Entries,
+) -> list[tuple[int, A.Attribute]]:  # fmt: skip
     """From which sizes on, of those from `least` on, panels are packed in which time, in tiles as
-    the rung has: how many there are to do it is known of the least of them alone."""
+    the rung has: how many there are to do it is known of the least of them alone. known: entries
+    that it has already."""
     none = A.IntegerAttr(0)
-    chosen = {name: tiles[name] for name in ("tile_rows", "tile_vectors") if name in tiles}
+    of_tiles = {name: tiles[name] for name in ("tile_rows", "tile_vectors") if name in tiles}
+    chosen = {**known, **of_tiles}
     if len(size.names) > 1 or size.dim != symbol(size.names[0]) or not least:
         return [(least, none)]
 
@@ -198,9 +258,9 @@ def _packed_ahead(
 
 
 def _form(
-    op: Operation, size: SymbolicSize, number: int, target: Target
+    op: Operation, size: SymbolicSize, number: int, target: Target, known: Entries
 ) -> list[A.Attribute | None]:
-    entries = tiles_at(op, size, number, target) or {}
+    entries = tiles_at(op, size, number, target, known) or {}
     return [entries.get(name) for name in FORM]
 
 

@@ -68,12 +68,11 @@ def is_open(op: Operation) -> bool:
 
 
 def schedule_tiles(
-    op: Operation, plan: CpuPlan, target: Target, whole: bool = True
+    op: Operation, plan: CpuPlan, target: Target
 ) -> str | None:
     """Write the schedules of a plan that is to be computed in tiles, keeping what is there: None.
     Else why it has entries of tiles and gets none; "" where it has no entries. The plan's axes
-    collapse. whole: whether registers of whole tiles may be chosen, which only sizes that are
-    numbers fill."""
+    collapse."""
     compute = plan.members[0].compute if plan.members else None
     preset = _chosen_entries(compute)
     simplify_places(plan)
@@ -89,7 +88,7 @@ def schedule_tiles(
     own = _with_runs(products, *axes, preset)
     runs = runs_of(products, own)
     move_along(plan, runs[0])
-    chosen = _TileChooser(products, *runs, axes[1], target, own, whole).run()
+    chosen = _TileChooser(products, *runs, axes[1], target, own).run()
     assert compute is not None
     outer = _outer(plan, [*own.outer_rows, own.row_axis], own.vector_axis)
     if isinstance(op, loop.ComputeOp):
@@ -170,7 +169,6 @@ class _TileChooser:
     columns: Axis
     target: Target
     own: CpuSchedule
-    whole: bool
 
     @property
     def rows(self) -> Axis:
@@ -289,7 +287,7 @@ class _TileChooser:
         have to be packed and has its terms one after the other. Registers hold whole tiles where
         the target has such and factors lie as these take them."""
         left, right = self._sides(own)
-        if self.whole and any(self._multiplies(own, packed) for packed in (False, True)):
+        if any(self._multiplies(own, packed) for packed in (False, True)):
             return "matrix"
         most = self.target.features.unpacked_rows
         few = estimate(self.rows.extent) <= most and own.lanes > 1
@@ -343,13 +341,15 @@ class _TileChooser:
 
     def _matrix(self, own: CpuSchedule, fill: Callable[..., None]) -> CpuSchedule:
         """The other entries where registers hold whole tiles: two of rows by two of columns."""
-        depth, rows = self.depth_run.axis, estimate(self.rows.extent)
+        depth, extent = self.depth_run.axis, self.rows.extent
         dot = dot_of_factors(*self._sides(own), own)
         if dot is None:
             raise InvalidIR("no registers hold tiles of its factors' elements (products)",
                             op=self.products.member.compute)  # fmt: skip
         fill(tile_vectors=self._panel(own, dot) // own.lanes)
-        fill(tile_rows=self._dividing(own, min(2 * dot.tile[0], max(rows, 1))))
+        # Of rows that nobody knows there may be as many as a tile has, or more than a block.
+        rows = max(extent, 1) if isinstance(extent, int) else None
+        fill(tile_rows=self._dividing(own, min(2 * dot.tile[0], rows or 2 * dot.tile[0])))
         fill(pack_right=not self._multiplies(own, False))
         asked = own.has("pack_left")
         fill(pack_left=self._rows_lie_across(own), pack_ahead=0)
@@ -373,7 +373,7 @@ class _TileChooser:
             size = dot.parts * element_bytes(dot.element)
             room = int(self.target.features.cut_room * 2 * room / size)
         most = max(room // own.tile_rows, 1) * own.tile_rows
-        fill(block_rows=0 if most >= rows else most)
+        fill(block_rows=0 if rows is not None and most >= rows else most)
         return own
 
     def _packed_columns(self, own: CpuSchedule, dot: Rows) -> int:

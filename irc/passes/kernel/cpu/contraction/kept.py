@@ -40,7 +40,7 @@ class KeptSums:
 
     def fetch(self) -> None:
         """Have them fetched, for when they are needed."""
-        for row in range(self.tile.count):
+        for row in range(self.tile.most):
             for vector in range(self.tiling.schedule.tile_vectors):
                 place = self.emitter.value(self._place(row, vector))
                 self.emitter.effect(kernel.PrefetchOp, (self.memory, place))
@@ -89,7 +89,8 @@ class KeptSums:
             emitter.store(total, target, emitter.plus(begin, place), None)
             return []
 
-        emitter.for_loop(0, self.tile.count * self.tiling.panel, own.lanes, (), at)
+        count = emitter.times(self.tile.count, self.tiling.panel)
+        emitter.for_loop(0, count, own.lanes, (), at)
 
     def replace(self, sums: list[list[Value]]) -> None:
         """Put these aside."""

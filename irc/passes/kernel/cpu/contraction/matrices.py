@@ -73,8 +73,8 @@ def misfit(
     if dot is None:
         return "no registers hold tiles of its factors' elements, or they are not read as they lie"
     tile, depth = dot.tile, depths.axis
-    if not isinstance(rows.axis.extent, int) or not isinstance(depth.extent, int):
-        return "its numbers of rows and of terms are to be known"
+    if not isinstance(depth.extent, int):
+        return "its number of terms is to be known"
     if depth.extent % tile[2] or not isinstance(columns.extent, int):
         return f"its terms are no multiple of {tile[2]}, or its columns no number"
     if panel not in (tile[1], 2 * tile[1]):
@@ -180,19 +180,20 @@ def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
         place = emitter.plus(tile.scope.names[LEFT], passed)
         pointer, step = owner.memory[LEFT], dot.tile[0] * owner.known_depth
     else:
-        rows, access = tile.left_lines(), tiling.left.access
+        pointer, place = tile.left_begin()
+        place, access = emitter.plus(place, depth.lower), tiling.left.access
         assert access is not None
-        pointer, place = rows.pointer, emitter.plus(rows.places[0], depth.lower)
         along = coefficient(access.expression, tiling.rows.name) or 0
         step = emitter.scalar(along, tile.scope)
     attributes: dict[str, A.Attribute] = {
-        "rows": A.IntegerAttr(tile.count), "columns": A.IntegerAttr(tiling.panel),
+        "tiles": A.IntegerAttr(-(-tile.most // dot.tile[0])),
+        "columns": A.IntegerAttr(tiling.panel),
     }  # fmt: skip
     if tiling.left.packed:
         attributes["in_tiles"] = A.BoolAttr(True)
     first = _first_column(tile, column)
-    operands = [pointer, emitter.value(place), emitter.value(step), columns,
-                emitter.value(first), emitter.value(owner.panel_step(tile.scope)), room,
+    operands = [pointer, emitter.value(place), emitter.value(step), emitter.value(tile.count),
+                columns, emitter.value(first), emitter.value(owner.panel_step(tile.scope)), room,
                 emitter.value(terms)]  # fmt: skip
     if tiling.parts > 1:
         apart = emitter.scalar(owner.parts_apart, tile.scope)

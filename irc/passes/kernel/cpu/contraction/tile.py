@@ -18,6 +18,7 @@ from irc.passes.kernel.cpu.contraction.groups import term_masks, whole_groups
 from irc.passes.kernel.cpu.contraction.kept import KeptSums
 from irc.passes.kernel.cpu.contraction.matrices import multiply
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT
+from irc.passes.kernel.cpu.contraction.row_tiles import RowTiles, end_of_whole, if_less
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.sums import SumArithmetic
 from irc.passes.kernel.cpu.contraction.woven import finish_last
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from irc.passes.kernel.cpu.contraction.products import ProductWriter
 
 Masks = Sequence[Value | None]
-
-EXACT_ROWS = 6
-"""Of a tile up to which there is code for each number of rows that may be left behind whole ones: a
-row of a weight is read once for all of them."""
 
 
 class TileWriter:
@@ -56,7 +53,10 @@ class TileWriter:
         for it."""
         if not (self.schedule.in_turn or self.in_room or self.owner.in_parts):
             return None
-        count = self.schedule.tile_rows * self.tiling.panel
+        rows = self.schedule.tile_rows
+        if self.schedule.in_matrices:
+            rows = -(-rows // self.tiling.dot.tile[0]) * self.tiling.dot.tile[0]
+        count = rows * self.tiling.panel
         room = kernel.ScratchOp(
             (), (kernel.PointerType(self.tiling.element),), {"count": A.IntegerAttr(count)}
         )
@@ -69,17 +69,17 @@ class TileWriter:
         """All tiles of a block."""
         along_rows = self.schedule.inner == "rows"
 
-        def one(row: Scalar, count: int, column: Scalar, masks: Masks) -> None:
-            tile = SumTile(self, scope.child(OUTER), rows, columns, depth, row, count)
+        def one(row: Scalar, count: Scalar, most: int, column: Scalar, masks: Masks) -> None:
+            tile = SumTile(self, scope.child(OUTER), rows, columns, depth, row, count, most)
             tile.at(column, masks)
 
         def panel(column: Scalar, masks: Masks) -> None:
             part = len(masks) < self.schedule.tile_vectors or any(m is not None for m in masks)
             if part and self.schedule.pack_ahead:
                 pack_panel(self.owner, scope, columns, column, depth)
-            along(rows, lambda row, count: one(row, count, column, masks))
+            along(rows, lambda row, count, most: one(row, count, most, column, masks))
 
-        across, along = self._over_columns, self._over_rows
+        across, along = self._over_columns, RowTiles(self.emitter, self.tiling).over
         if along_rows:
             across(columns, panel)
         else:
@@ -91,70 +91,14 @@ class TileWriter:
         self, scope: VectorScope, rows: Stretch, columns: Stretch, depth: Stretch, row: Scalar
     ) -> SumTile:
         """A whole tile of a block, from a row on."""
-        return SumTile(self, scope, rows, columns, depth, row, self.schedule.tile_rows)
-
-    def _over_rows(self, rows: Stretch, body: Callable[[Scalar, int], None]) -> None:
-        """Run `body(first row, rows)` for each tile."""
-        emitter, step, extent = self.emitter, self.schedule.tile_rows, self.tiling.rows.extent
-        rest = extent % step
-        middle = self._whole(rows, step, rest == 0)
-        if not isinstance(rest, int) and self.schedule.products == "depth":
-            middle = self._before_last(rows, middle)
-
-        def whole(row: Scalar, _: Sequence[Value]) -> list[Value]:
-            body(row, step)
-            return []
-
-        emitter.for_loop(rows.lower, middle, step, (), whole)
-        if rest == 0 or middle == rows.upper:
-            return
-        if isinstance(rest, int):
-            self._if_less(middle, rows.upper, partial(body, middle, rest))
-        else:
-            self._rest_of_rows(middle, rows.upper, body)
-
-    def _before_last(self, rows: Stretch, middle: Scalar) -> Scalar:
-        """Where the last whole tile begins, if it and what is left behind it are two tiles of less:
-        sums along the depth read as much for a row alone as for three."""
-        emitter, step = self.emitter, self.schedule.tile_rows
-        left = emitter.minus(rows.upper, middle)
-        some = emitter.both(emitter.compare("sgt", left, 0), emitter.compare("slt", left, step - 1))
-        some = emitter.both(some, emitter.compare("sgt", middle, rows.lower))
-        return emitter.minus(middle, emitter.either(some, step, 0))
-
-    def _rest_of_rows(
-        self, begin: Scalar, upper: Scalar, body: Callable[[Scalar, int], None]
-    ) -> None:
-        """Rows of which nobody knows how many are left, fewer than two tiles: one tile or two, as
-        equal as may be, of each number of rows (`EXACT_ROWS`); of large tiles those of halves of
-        halves, down to a row. No product is one too many."""
-        emitter, step = self.emitter, self.schedule.tile_rows
-        if step > EXACT_ROWS:
-            for power in reversed(range((step - 1).bit_length())):
-                each, row = 1 << power, begin
-                begin = self._whole(Stretch(row, upper), each, each == 1)
-                self._if_less(row, begin, partial(body, row, each))
-            return
-        left = emitter.minus(upper, begin)
-        several = emitter.compare("sge", left, step)
-        half = emitter.quotient(emitter.plus(left, 1), 2, True)
-        first = emitter.either(several, half, left)
-
-        def tile(number: Scalar, _: Sequence[Value]) -> list[Value]:
-            later = emitter.compare("sgt", number, 0)
-            row = emitter.plus(begin, emitter.either(later, first, 0))
-            count = emitter.either(later, emitter.minus(left, first), first)
-            for size in range(1, step):
-                emitter.when(emitter.compare("eq", count, size), partial(body, row, size))
-            return []
-
-        emitter.for_loop(0, emitter.either(several, 2, 1), 1, (), tile)
+        whole = self.schedule.tile_rows
+        return SumTile(self, scope, rows, columns, depth, row, whole, whole)
 
     def _over_columns(self, columns: Stretch, body: Callable[[Scalar, Masks], None]) -> None:
         """Run `body(first column, masks of the vectors)` for each panel."""
         emitter, step, lanes = self.emitter, self.tiling.panel, self.schedule.lanes
         rest = self.tiling.columns.extent % step
-        middle = self._whole(columns, step, rest == 0)
+        middle = end_of_whole(emitter, columns, step, rest == 0)
 
         def whole(column: Scalar, _: Sequence[Value]) -> list[Value]:
             body(column, [None] * self.schedule.tile_vectors)
@@ -177,34 +121,20 @@ class TileWriter:
                 masks = [emitter.lane_mask(s, left, lanes) for s in starts]
             body(middle, masks)
 
-        self._if_less(middle, columns.upper, part)
-
-    def _whole(self, block: Stretch, step: int, even: bool) -> Scalar:
-        """The end of a block's whole tiles."""
-        if even:
-            return block.upper
-        emitter = self.emitter
-        count = emitter.quotient(emitter.minus(block.upper, block.lower), step, True)
-        return emitter.plus(block.lower, emitter.times(count, step))
-
-    def _if_less(self, a: Scalar, b: Scalar, body: Callable[[], None]) -> None:
-        if isinstance(a, int) and isinstance(b, int):
-            if a < b:
-                body()
-            return
-        self.emitter.when(self.emitter.compare("slt", a, b), body)
+        if_less(emitter, middle, columns.upper, part)
 
 
 class SumTile:
-    """A tile's rows from `row` on, so many. Its scope is of the place where it is written."""
+    """A tile's rows from `row` on, `count` of them, which are up to `most`: a number in registers
+    of whole tiles alone, else as many. Its scope is of the place where it is written."""
 
     def __init__(
         self, tiles: TileWriter, scope: VectorScope, rows: Stretch, columns: Stretch,
-        depth: Stretch, row: Scalar, count: int,
+        depth: Stretch, row: Scalar, count: Scalar, most: int,
     ) -> None:  # fmt: skip
         self.tiles, self.scope, self.depth = tiles, scope, depth
         self.rows, self.columns = rows, columns
-        self.row, self.count = row, count
+        self.row, self.count, self.most = row, count, most
         self.emitter, self.tiling, self.owner = tiles.emitter, tiles.tiling, tiles.owner
 
     def at(self, column: Scalar, masks: Masks) -> None:
@@ -242,7 +172,7 @@ class SumTile:
 
     def _sums(self, column: Scalar, masks: Masks) -> list[list[Value]]:
         emitter, group, arithmetic = self.emitter, self.tiling.group, self.tiles.arithmetic
-        count, own = len(masks), self.count * len(masks)
+        count, own = len(masks), self.most * len(masks)
         left, right = self._left(), self._right(column, masks)
         wide = emitter.vector_type(self.tiling.factor_element, arithmetic.several)
 
@@ -258,7 +188,7 @@ class SumTile:
             factors = right(place, every)
             sums = list(carried[:own])
             ones = left(place, one)
-            for r in range(self.count):
+            for r in range(self.most):
                 splat = emitter.add(kernel.SplatOp, (ones(r),), wide)
                 splat = arithmetic.unsigned(splat)
                 for v, factor in enumerate(factors, r * len(factors)):
@@ -288,8 +218,7 @@ class SumTile:
     def _copies_ahead(self, column: Scalar, masks: Masks) -> NextPanel | None:
         """What this tile copies of the next panel."""
         own = self.tiles.schedule
-        whole = self.count == own.tile_rows
-        return NextPanel(self, column) if own.pack_ahead and whole else None
+        return NextPanel(self, column) if own.pack_ahead and self.is_whole else None
 
     def _with_copies(
         self, copies: NextPanel, at: Callable[[Scalar, Sequence[Value]], list[Value]],
@@ -332,6 +261,11 @@ class SumTile:
 
         return at
 
+    def left_begin(self) -> tuple[Value, Scalar]:
+        """The factor with the rows, and where the tile's first row begins."""
+        pointer, _, base, _ = self._left_array()
+        return pointer, base
+
     def left_lines(self) -> Lines:
         """The tile's rows, whose terms follow each other."""
         pointer, type_, base, _ = self._left_array()
@@ -372,7 +306,7 @@ class SumTile:
             assert factor.access is not None
             along = coefficient(factor.access.expression, self.tiling.rows.name) or 0
             row_step = emitter.scalar(along, self.scope)
-        return [emitter.times(r, row_step) for r in range(self.count)]
+        return [emitter.times(r, row_step) for r in range(self.most)]
 
     def _right(
         self, column: Scalar, masks: Masks
@@ -458,11 +392,16 @@ class SumTile:
         return places
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it has all rows that a tile may have."""
+        return self.count == self.tiles.schedule.tile_rows
+
+    @property
     def number(self) -> Scalar | None:
         """Which of a block's tiles of rows this one is, where a panel meets one after the other;
         None for what is left behind whole ones."""
         own, emitter = self.tiles.schedule, self.emitter
-        if own.inner != "rows" or (self.count < own.tile_rows and self.owner.whole_tiles):
+        if own.inner != "rows" or (not self.is_whole and self.owner.whole_tiles):
             return None
         return emitter.quotient(emitter.minus(self.row, self.rows.lower), own.tile_rows, True)
 

@@ -128,8 +128,9 @@ def _before(tile: SumTile, column: Scalar) -> tuple[SumTile, Scalar, Scalar]:
 
 
 def _last(emitter: Emitter, stretch: Stretch, step: int) -> tuple[Scalar, Scalar]:
-    """Where the last tile of a stretch begins, and how much it has."""
+    """Where the last tile of a stretch begins, and how much it has: 0 of a stretch of nothing."""
     before = emitter.minus(emitter.minus(stretch.upper, stretch.lower), 1)
+    before = emitter.most(before, 0)
     passed = emitter.times(emitter.quotient(before, step, True), step)
     begin = emitter.plus(stretch.lower, passed)
     return begin, emitter.minus(stretch.upper, begin)
