@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 import torch
 
+import irc  # noqa: F401  (the backend)
 from bench.common import print_load, table
 
 LAYERS = [(768, 768), (768, 3072), (3072, 768)]
