@@ -74,6 +74,8 @@ def _objection(compute: loop.ComputeOp, target: Target) -> str | None:
     red = [a.extent for a in compute.axis_list if a.kind != "par"]
     if not red or not all(isinstance(n, int) and n for n in red):
         return "nobody knows how many elements it combines"
+    if set(red) == {1}:
+        return "it combines one element alone"
     if compute.output_list[0].combiner not in ("sum", "prod", "min", "max"):
         return "it combines more than values"
     if points(a.extent for a in compute.axis_list) < features.tiled_work:

@@ -427,3 +427,23 @@ def test_one_compile_serves_all_rows_and_multiplies_by_itself():
             exact = x.double() @ layer.weight.double().t() + layer.bias.double()
             torch.testing.assert_close(compiled(x).double(), exact, rtol=1e-4, atol=1e-4)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rows_columns_and_terms_of_one_symbol(dtype):
+    """What is packed has parts of the depth that are known, and registers of whole tiles multiply
+    nothing of which the terms aren't."""
+    torch._dynamo.reset()
+    product = torch.compile(
+        torch.matmul, backend="irc", dynamic=True,
+        options={"max_autotune_gemm": True, "max_autotune_gemm_backends": "CPP",
+                 "max_autotune_budget": 0},
+    )  # fmt: skip
+    irc.metrics.reset()
+    torch.manual_seed(0)
+    for size in (100, 2, 17, 64, 300):
+        x, w = torch.randn(size, size).to(dtype), torch.randn(size, size).to(dtype)
+        wanted = x.double() @ w.double()
+        error = (x @ w - wanted).abs().max()
+        assert (product(x, w) - wanted).abs().max() <= 4 * error + 1e-6
+    assert irc.metrics.aten_calls == 0

@@ -15,6 +15,9 @@ from irc.dialects import arith, kernel
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import PassManager
 from irc.pipeline import stages
+from irc.target import Target
+from irc.target.attribute import carry
+from irc.target.figures import evolve
 
 
 def windows(
@@ -176,3 +179,34 @@ def test_maps_beside_nothing(entries: dict[str, str], indices: str, reason: str)
 def test_refused(entries: dict[str, str], reason: str) -> None:
     with pytest.raises(InvalidIR, match=reason):
         kernels(windows(**entries))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("terms", [1, 3])
+def test_sums_of_one_term_have_no_loop_to_share(terms: int) -> None:
+    """Outer products of sizes that nobody knows: large ones, and more than maps by their kind."""
+    x, w, y = (f"tensor<[{a}, {b}] x f32, strides [{b}, 1]>"
+               for a, b in (("s0", terms), (terms, "s1"), ("s0", "s1")))  # fmt: skip
+    text = f"""func.func @main(%x: {x}, %w: {w}) -> {y} attributes {{level = "loop"}} {{
+  %n = sym.bind_size %x {{dim = 0 : i64, symbol = "s0"}} : ({x}) -> index
+  %m = sym.bind_size %w {{dim = 1 : i64, symbol = "s1"}} : ({w}) -> index
+  %y = loop.group () {{
+    %s = loop.compute par(i: s0, j: s1) red(k: {terms}) -> reduce(sum, f32) {{
+      %a = loop.read %x[i, k] : f32
+      %b = loop.read %w[k, j] : f32
+      %p = arith.mulf %a, %b : f32
+      loop.yield %p
+    }} : {y}
+    loop.yield %s : {y}
+  }} : {y}
+  func.return %y : {y}
+}}"""
+    module = irc.parse(text)
+    target = Target.host()
+    target = evolve(target, threads=1, processor=evolve(target.processor, tiled_work=1))
+    carry(module, target)
+    PassManager.parse(stages("llvm")["loop-to-kernel"]).run(module)
+    PassManager.parse(stages("llvm")["kernel-to-host"]).run(module)
+    program = irc.runtime.build(module)
+    for rows, columns in ((1, 1), (24, 40), (9, 129)):
+        left, right = torch.randn(rows, terms), torch.randn(terms, columns)
+        torch.testing.assert_close(program(left, right)[0], left @ right)

@@ -33,9 +33,9 @@ FORM = ("products", "vector_axis", "pack_left", "pack_right", "group", "block_de
 schedule of the next rung begins at the geometric mean."""
 
 WHOLE = ("tile_rows", "block_rows")
+MATRICES = (A.StringAttr("matrix"), A.StringAttr("bf16x6"))
 OF_ROWS: Mapping[A.Attribute, Sequence[str]] = {
-    A.StringAttr("depth"): ("tile_rows",), A.StringAttr("matrix"): WHOLE,
-    A.StringAttr("bf16x6"): WHOLE,
+    A.StringAttr("depth"): ("tile_rows",), **dict.fromkeys(MATRICES, WHOLE),
 }  # fmt: skip
 """The entries of tiles that are the same for all sizes, by `products`."""
 AHEAD = "pack_ahead"
@@ -161,16 +161,39 @@ def tiles_at(
     op: Operation, size: SymbolicSize, number: int, target: Target, chosen: Entries
 ) -> Entries | None:
     """The entries of tiles that an operation has with a number for its symbolic size, beside those
-    that are chosen; None where its kernel has no tiles then."""
-    twin = op.clone()
-    assert op.parent is not None
-    op.parent.insert_before(twin, op)
-    try:
-        rename_symbols(twin, size.values(number))
-        _preset(twin, chosen)
-        return _tiles(twin, target)
-    finally:
-        twin.erase()
+    that are chosen; None where its kernel has no tiles then. Registers of whole tiles are for terms
+    and columns that are numbers whatever the size is; of terms that aren't, `block_depth` is chosen
+    as of any number of them."""
+    for whole in (True, False):
+        twin = op.clone()
+        assert op.parent is not None
+        op.parent.insert_before(twin, op)
+        try:
+            rename_symbols(twin, size.values(number))
+            _preset(twin, chosen)
+            tiles = _tiles(twin, target, whole)
+        finally:
+            twin.erase()
+        if tiles is None or tiles["products"] not in MATRICES or _known_but_rows(op, tiles):
+            break
+    if tiles is None or _is_known(op, "red"):
+        return tiles
+    return {name: entry for name, entry in tiles.items() if name != "block_depth"}
+
+
+def _known_but_rows(op: Operation, tiles: Entries) -> bool:
+    """Whether the terms and columns of an operation's contraction, in such tiles, are numbers."""
+    columns = tiles["vector_axis"]
+    assert isinstance(columns, A.StringAttr)
+    return _is_known(op, "red") and _is_known(op, "par", columns.value)
+
+
+def _is_known(op: Operation, kind: str, name: str = "") -> bool:
+    """Whether the extents of a contraction's axes of a kind, or of one of these, are numbers."""
+    compute = _first_compute(op)
+    assert compute is not None
+    return not any(free_symbols(axis.extent) for axis in compute.axis_list
+                   if axis.kind == kind and name in ("", axis.name))  # fmt: skip
 
 
 def _preset(op: Operation, tiles: Entries) -> None:
@@ -179,13 +202,13 @@ def _preset(op: Operation, tiles: Entries) -> None:
     compute.attributes["schedule"] = loop.ScheduleAttr("cpu", A.DictAttr(dict(tiles)))
 
 
-def _tiles(op: Operation, target: Target) -> Entries | None:
+def _tiles(op: Operation, target: Target, whole: bool = True) -> Entries | None:
     """Schedule an operation in tiles; the entries of its contraction that are of tiles, and the
     axis of columns, which may be another side's for another size. Along the depth kernels have
     tiles of each number of rows, and registers of whole tiles as many rows as there are, so that
-    these are not chosen by the size."""
+    these are not chosen by the size. whole: whether registers of whole tiles may be."""
     plan = plan_for_cpu(flatten(op), scratch=target.features.stack_bytes)
-    if schedule_tiles(op, plan, target) is not None:
+    if schedule_tiles(op, plan, target, whole) is not None:
         return None
     compute = plan.members[0].compute
     assert compute.schedule is not None

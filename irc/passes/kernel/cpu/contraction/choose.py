@@ -68,11 +68,11 @@ def is_open(op: Operation) -> bool:
 
 
 def schedule_tiles(
-    op: Operation, plan: CpuPlan, target: Target
+    op: Operation, plan: CpuPlan, target: Target, whole: bool = True
 ) -> str | None:
     """Write the schedules of a plan that is to be computed in tiles, keeping what is there: None.
     Else why it has entries of tiles and gets none; "" where it has no entries. The plan's axes
-    collapse."""
+    collapse. whole: whether registers of whole tiles may be chosen."""
     compute = plan.members[0].compute if plan.members else None
     preset = _chosen_entries(compute)
     simplify_places(plan)
@@ -88,7 +88,7 @@ def schedule_tiles(
     own = _with_runs(products, *axes, preset)
     runs = runs_of(products, own)
     move_along(plan, runs[0])
-    chosen = _TileChooser(products, *runs, axes[1], target, own).run()
+    chosen = _TileChooser(products, *runs, axes[1], target, own, whole).run()
     assert compute is not None
     outer = _outer(plan, [*own.outer_rows, own.row_axis], own.vector_axis)
     if isinstance(op, loop.ComputeOp):
@@ -169,6 +169,7 @@ class _TileChooser:
     columns: Axis
     target: Target
     own: CpuSchedule
+    whole: bool
 
     @property
     def rows(self) -> Axis:
@@ -287,7 +288,7 @@ class _TileChooser:
         have to be packed and has its terms one after the other. Registers hold whole tiles where
         the target has such and factors lie as these take them."""
         left, right = self._sides(own)
-        if any(self._multiplies(own, packed) for packed in (False, True)):
+        if self.whole and any(self._multiplies(own, packed) for packed in (False, True)):
             return "matrix"
         most = self.target.features.unpacked_rows
         few = estimate(self.rows.extent) <= most and own.lanes > 1
