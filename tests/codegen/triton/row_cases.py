@@ -316,6 +316,31 @@ def _layer_norm_abreast() -> Case:
     return Case(layer_norm(5, 110), given, r_block=integer(16), abreast=integer(2))
 
 
+HELD_NORMS = {
+    "plain": (5, 110, {"abreast": 8}),
+    "peeled": (5, 110, {"abreast": 8, "peeled": True, "x_block": 2}),
+    "odd": (16, 61, {"row_group": 4, "abreast": 8}),
+    "odd_peeled": (16, 61, {"row_group": 4, "abreast": 8, "peeled": True, "x_block": 4}),
+}
+
+
+def _layer_norm_held(name: str) -> Case:
+    """Rows in parts: moments are of gaps from the mean of all, far from 0, and of rows that begin
+    anywhere."""
+    n, m, schedule = HELD_NORMS[name]
+    entries = {"r_block": 16, "persistent": False, **schedule}
+    attrs = {k: A.BoolAttr(v) if isinstance(v, bool) else integer(v) for k, v in entries.items()}
+    given = random(n, m) + 1000
+    given[1, 3], given[2, 5], given[3] = math.inf, math.nan, 7
+    made = Case(layer_norm(n, m), [given, random(m), random(m)], **attrs)
+    assert " in range(" not in made.source
+    return made
+
+
+for _name in HELD_NORMS:
+    case(f"layer_norm_held_{_name}", 2e-4)(functools.partial(_layer_norm_held, _name))
+
+
 @case("scan_abreast", 1e-5)
 def _scan_abreast() -> Case:
     """A scan takes one tile after the other."""

@@ -116,8 +116,9 @@ class Reduction:
     """One reduce output over the dimension `dim` of the tiles over `dims`.
 
     `count`: how many points it has; `combiner`: another one than the output's; `rough`: its powers
-    may be (rough_powers). With `dim` None each lane is reduced apart, one point a turn of a loop.
-    Unsigned extremes are taken as signed ones of numbers with the top bit turned.
+    may be (rough_powers); `held`: all its tiles stay in registers until the end, so that moments
+    are of gaps from the mean of all. With `dim` None each lane is reduced apart, one point a turn
+    of a loop. Unsigned extremes are taken as signed ones of numbers with the top bit turned.
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class Reduction:
         count: Dim,
         combiner: str = "",
         rough: bool = False,
+        held: bool = False,
     ) -> None:
         self.b = b
         self.rough = rough
@@ -143,6 +145,9 @@ class Reduction:
         self.block = 1 if dim is None else dim.block
         self.count = count
         self.flag = self.combiner in ("any", "all") and self.element is not i1
+        self.parts: list[tuple[Tile, Tile | None]] | None = None
+        if held and self.combiner == "moments":
+            self.parts = []
 
     def _prepare(self, content: Tile) -> Tile:
         """A body's value in the accumulator type, over all dimensions."""
@@ -212,11 +217,7 @@ class Reduction:
         b, name, mask = self.b, self.combiner, None if filled else self.mask
         content = self._prepare(content)
         if name == "moments":
-            total = self._reduced("sum", b.select(mask, content, self._full(0)))[0]
-            mean = b.op("arith.divf", total, self._points())
-            gap = b.op("arith.subf", content, mean)
-            square = b.select(mask, b.op("arith.mulf", gap, gap), self._full(0))
-            return [mean, self._reduced("sum", square)[0]]
+            return self._moments([(content, mask)])
         if name == "logsumexp":
             content = b.select(mask, content, self._full(-math.inf))
             top = self._reduced("max", content)[0]
@@ -229,6 +230,25 @@ class Reduction:
             return [self._reduced(name, content, place)[1]]
         return [self._turn(self._reduce_simple(name, content))]
 
+    def _moments(self, parts: Sequence[tuple[Tile, Tile | None]]) -> list[Tile]:
+        """The mean of tiles, with the lanes of each that are inside, and the sum of the squares of
+        gaps from it."""
+        b = self.b
+        total = self._sum([b.select(mask, content, self._full(0)) for content, mask in parts])
+        mean = b.op("arith.divf", total, self._points())
+        squares = []
+        for content, mask in parts:
+            gap = b.op("arith.subf", content, mean)
+            squares.append(b.select(mask, b.op("arith.mulf", gap, gap), self._full(0)))
+        return [mean, self._sum(squares)]
+
+    def _sum(self, tiles: Sequence[Tile]) -> Tile:
+        """The sum of all points of tiles."""
+        total = tiles[0]
+        for tile in tiles[1:]:
+            total = self.b.op("arith.addf", total, tile)
+        return self._reduced("sum", total)[0]
+
     def _identity(self) -> Any:
         return int(self.combiner == "all") if self.flag else identity(self.combiner, self.element)
 
@@ -239,6 +259,8 @@ class Reduction:
 
     def start(self) -> list[Tile]:
         """The carried values before the loop."""
+        if self.parts is not None:
+            return []
         if self.combiner == "moments":
             return [self._full(0.0), self._full(0.0), self._full(0.0)]
         if self.combiner == "logsumexp":
@@ -254,6 +276,9 @@ class Reduction:
         """The carried values after one more tile, whose first point is number `start`."""
         b, mask = self.b, self.mask
         content = self._prepare(content)
+        if self.parts is not None:
+            self.parts.append((content, mask))
+            return []
         if self.combiner == "moments":
             return self._step_moments(carried, content, start)
         if self.combiner == "logsumexp":
@@ -367,6 +392,8 @@ class Reduction:
 
     def finish(self, carried: Sequence[Tile]) -> list[Tile]:
         """The results after the loop."""
+        if self.parts is not None:
+            return self._moments(self.parts)
         if self.combiner == "moments":
             return self._finish_moments(carried)
         if self.combiner == "logsumexp":

@@ -92,13 +92,15 @@ def form_gpu_kernel(
 @attrs.frozen(eq=False)
 class _Walk:
     """What a loop over the tiles of rows of `points` does: reductions (member, output, how), scans
-    (member, output), and what members store."""
+    (member, output), and what members store. `held`: its parts are a turn each, without a loop."""
 
     members: list[GpuMember]
     reductions: list[tuple[GpuMember, int, Reduction]]
     scans: list[tuple[GpuMember, int]]
     dim: TileDim
     points: Dim
+    parts: list[LoopPart]
+    held: bool
 
 
 class _GpuKernel:
@@ -376,14 +378,16 @@ class _GpuKernel:
             evaluator.take(value, self._point(other, linear), filled)
         return True
 
-    def _reduction(self, member: GpuMember, number: int, dim: TileDim) -> Reduction:
+    def _reduction(
+        self, member: GpuMember, number: int, dim: TileDim, held: bool = False
+    ) -> Reduction:
         output = member.compute.output_list[number]
         element = member.compute.yield_op.values[number].type
         dims = tuple(sorted([*self.row_dims, dim], key=lambda d: d.order))
         if (powers := self._powers_above(member, number)) is not None:
             rough = powers.power in self.evaluator.rough
             return Reduction(self.b, output, element, dims, dim, member.points, "logsumexp", rough)
-        return Reduction(self.b, output, element, dims, dim, member.points)
+        return Reduction(self.b, output, element, dims, dim, member.points, held=held)
 
     def _powers_above(self, member: GpuMember, number: int) -> SummedPowers | None:
         """The sum of powers that is walked along with a maximum."""
@@ -445,17 +449,22 @@ class _GpuKernel:
 
     def _looped(self, points: Dim, members: list[GpuMember]) -> None:
         b, block = self.b, self.frame.setting("r_block")
-        if self.odd and any("moments" in _combiners(m) for m in members):
+        scans = self.scans.needed(members)
+        parts = self._parts(points, block, bool(scans))
+        # What has no loop has the same tiles in each walk, and what was read is still there.
+        held = self.frame.setting("abreast") > 1 and all(p.count == p.abreast for p in parts)
+        held &= bool(parts)
+        self.held |= held
+        if self.odd and not held and any("moments" in _combiners(m) for m in members):
             raise InvalidIR("moments of a loop can't be of rows that begin anywhere",
                             op=self.plan.op)  # fmt: skip
         dim = self.loop_dims.setdefault(points, TileDim(2, block))
         reductions = [
-            (m, k, self._reduction(m, k, dim))
+            (m, k, self._reduction(m, k, dim, held))
             for m in members
             for k, output in enumerate(m.compute.output_list)
             if output.kind == "reduce" and m.tiled is m.own and not self._is_walked_along(m, k)
         ]
-        scans = self.scans.needed(members)
         starts = [r.start() for _, _, r in reductions]
         carried_scans = [b.expand(self.scans.start(m, k), self.row_dims) for m, k in scans]
         flat = [t for s in starts for t in s] + carried_scans
@@ -464,7 +473,7 @@ class _GpuKernel:
         turns_matter = scans or any(r.combiner in TURNS_MATTER for _, _, r in reductions)
         turns = self.frame.entry("turns").value and not turns_matter
         self.backwards = self.loops > 1 and not self.backwards and turns
-        walk = _Walk(members, reductions, scans, dim, points)
+        walk = _Walk(members, reductions, scans, dim, points, parts, held)
         final = self._walk(walk, flat)
         dim.mask = dim.cover = None
         done = list(final)
@@ -481,13 +490,10 @@ class _GpuKernel:
         """All turns of a loop over tiles, with those whose lanes may be outside before and behind
         it if the schedule says so; gives what they carry at the end."""
         b, block, reach = self.b, self.frame.setting("r_block"), self._reach(walk.points)
-        parts = self._parts(walk, block)
-        # What has no loop has the same tiles in each walk, and what was read is still there.
-        held = self.frame.setting("abreast") > 1 and all(p.count == p.abreast for p in parts)
-        self.held |= held
+        parts = walk.parts
         for number, part in enumerate(parts[::-1] if self.backwards else parts):
             name, first, count = f"r{self.loops}_{number}", part.first, part.count
-            if (held or len(parts) > 1) and count == part.abreast:
+            if (walk.held or len(parts) > 1) and count == part.abreast:
                 state = self._turn(walk, name, b.index(first * block), state, part)
                 continue
             lower = b.index(first * block) if first != 0 else None
@@ -503,10 +509,10 @@ class _GpuKernel:
             state = list(final)
         return state
 
-    def _parts(self, walk: _Walk, block: int) -> list[LoopPart]:
-        """The tiles of a loop over rows, in order."""
-        points, reach = walk.points, self._reach(walk.points)
-        if walk.scans:
+    def _parts(self, points: Dim, block: int, scanned: bool) -> list[LoopPart]:
+        """The tiles of a loop over rows of so many points, in order."""
+        reach = self._reach(points)
+        if scanned:
             return loop_parts(reach, block, 1)
         abreast = self.frame.setting("abreast")
         if not self.frame.entry("peeled").value:
