@@ -31,7 +31,8 @@ class JoinLaunches(Pass):
     """Makes one launch of several that need nothing of each other.
 
     The joined kernel has the points of all: those of the first, then those of the second, and so
-    on; a call computes its part of each, and on a GPU a program instance is of one of them. Sums
+    on; a call computes its part of each, and on a GPU a program instance is of one of them, first
+    of those that have few, so that none is left to run when all others have. Sums
     over rows (gradients of biases and weights), fills and checks, which nothing waits for, so go
     along with the next launch. Launches stay alone that read and write more than `max_bytes`, on a
     GPU `gpu_bytes`: there a launch takes longer than what a small one does, and a table counts by
@@ -249,7 +250,10 @@ class _Joiner:
         self.joined = 0
 
     def place(self, function: func.FuncOp, members: Sequence[Operation]) -> None:
-        """Move a cluster to the end of the function, as one launch."""
+        """Move a cluster to the end of the function, as one launch. Program instances of a GPU
+        begin in the order of their numbers."""
+        if len(members) > 1:
+            members = sorted(members, key=self.instances)
         for op in members:
             op.detach()
             if len(members) == 1:
@@ -288,6 +292,12 @@ class _Joiner:
             before.replace_all_uses_with(after)
         for op in members:
             op.erase()
+
+    def instances(self, launch: Operation) -> int:
+        """How many program instances of a GPU a launch has; of a CPU's kernel 0."""
+        assert isinstance(launch, host.LaunchOp)
+        callee = self.kernels[launch.callee]
+        return callee.grid if callee.is_gpu and isinstance(callee.grid, int) else 0
 
     def kernel_of(self, parts: tuple[JoinedPart, ...], inputs: int) -> kernel.KernelFuncOp:
         """The kernel of some parts, made once."""

@@ -65,6 +65,21 @@ def test_one_launch_with_the_same_values() -> None:
     assert name.count("_") == 2
 
 
+def test_few_program_instances_begin_before_many() -> None:
+    """A check of places by one begins with a table's zeros, not behind the last of them."""
+    def gradient(grad: Any, places: Any) -> Any:
+        return torch.ops.aten.embedding_dense_backward(grad, places, 3000, -1, False)
+
+    args = [torch.randn(500, 64), torch.randint(0, 3000, (500,))]
+    module = formed(gradient, args)
+    assert joined(module) == 1
+    (only,) = [k for k in kernels(module).values() if "_" in k.sym_name]
+    (choice,) = [op for op in only.block.ops if isinstance(op, kernel.IfOp)]
+    names = [[op.name for op in region.blocks[0].ops] for region in choice.regions]
+    assert "kernel.reduce" in names[0] and "kernel.reduce" not in names[1]
+    torch.testing.assert_close(run(module, *args)[0], gradient(*args))
+
+
 def test_triton_runs_each_part_in_instances_of_its_own() -> None:
     module = formed(apart, INPUTS)
     joined(module)
