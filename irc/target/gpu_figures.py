@@ -94,6 +94,10 @@ class GpuFigures(Speeds):
         "of 131072x64 6.4 us, 6.9 with half as many; of 32768x192 5.7 and 6.8)")] = 8192
     started_programs: Annotated[int, Figure(
         "program instances", "that are left at least where each has more for that", least=1)] = 2048
+    norm_part: Annotated[int, Figure(
+        "points", "the most of a part of a norm's rows that begin anywhere, where 16 parts hold "
+        "one (layer_norm of bf16 8192x765: 6.8 us of an H200, by 128 points 7.2, held whole 8.0; "
+        "8192x1001: 8.3, 9.4 and 10.0)", least=2, power=True)] = 64
     part_warps: Annotated[int, Figure(
         "warps", "of a tile of such parts at least, of which a thread has 4 points each (8192x768: "
         "5.2 us of an H200 by 2 rows and 2 warps, 6.8 by one each)", least=1, power=True, most=8
@@ -142,8 +146,9 @@ class GpuFigures(Speeds):
         least=1, power=True)] = 32
     column_tile: Annotated[int, Figure("points", "of such a tile", least=1, power=True)] = 2048
     column_warps: Annotated[int, Figure(
-        "warps", "of all program instances of a strided reduction together (f32 1024x16384: 18.0 "
-        "us of an H200 with 8 for each of 512, 21.0 with 4, 18.6 with 16)")] = 4096
+        "warps", "of all program instances of a strided reduction together, half of them of 16-bit "
+        "elements (f32 1024x16384: 18.0 us of an H200 with 8 for each of 512, 21.0 with 4, 18.6 "
+        "with 16; the weights of a norm of bf16 8192x768 6.3 with 2 each, 7.9 with 4)")] = 4096
     wide_columns: Annotated[int, Figure(
         "rows", "of a tile of a long strided reduction of 16-bit elements, where that leaves "
         "`wide_programs`, a line of memory; half of f32 (8192x8192 66.6 us of an H200, 67.7 with "
@@ -151,7 +156,8 @@ class GpuFigures(Speeds):
     wide_programs: Annotated[int, Figure(
         "program instances", "the least of such a reduction")] = 1024
     wide_warps: Annotated[int, Figure(
-        "warps", "of these together: 37 us rather than 74 for 8192x8192 bf16 of an H200")] = 16384
+        "warps", "of a tile of such a reduction (bf16 8192x3072: 14.0 us of an H200, 18.2 with 8; "
+        "8192x8192 37 us, 74 as other columns)", least=1, power=True, most=16)] = 4
     odd_columns: Annotated[int, Figure(
         "rows", "of a tile where steps along the reduction are no multiple of 16 bytes, so that a "
         "thread moves elements one by one: 240 us rather than 757 for 8192x30523 f32",

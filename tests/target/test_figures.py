@@ -163,6 +163,13 @@ TEXTS = {
           %y = loop.compute par(i: 32768, j: 197) -> map { %b = loop.read %x[i, j] : bf16
             %c = loop.read %m[i] : bf16 %d = arith.subf %b, %c : bf16 loop.yield %d
           } : bf16[32768, 197] loop.yield %y } : bf16[32768, 197]""", "%r: bf16[32768, 197]"),
+    "norm of odd rows": (
+        "%x: bf16[20000, 765]", """%r = loop.group (i: 20000) {
+          %m = loop.compute par(i: 20000) red(j: 765) -> reduce(sum, f32) {
+            %a = loop.read %x[i, j] : bf16 loop.yield %a } : bf16[20000]
+          %y = loop.compute par(i: 20000, j: 765) -> map { %b = loop.read %x[i, j] : bf16
+            %c = loop.read %m[i] : bf16 %d = arith.subf %b, %c : bf16 loop.yield %d
+          } : bf16[20000, 765] loop.yield %y } : bf16[20000, 765]""", "%r: bf16[20000, 765]"),
     "many short rows": (
         "%x: bf16[131072, 64]", """%r = loop.group (i: 131072) {
           %m = loop.compute par(i: 131072) red(j: 64) -> reduce(max, bf16) {
@@ -342,7 +349,7 @@ GPU = {
     "column_warps": ("1536", "split_symbolic_axes"),
     "wide_columns": ("128", "many columns"),
     "wide_programs": ("2000", "many columns"),
-    "wide_warps": ("4096", "many columns"),
+    "wide_warps": ("8", "many columns"),
     "odd_columns": ("64", "many odd columns"),
     "odd_warps": ("8", "many odd columns"),
     "held_column_points": ("0", "few_long_columns"),
@@ -358,6 +365,7 @@ GPU = {
     "column_parts": ("3", "softmax of held columns"),
     "least_part": ("128", "softmax of many short rows"),
     "short_group_points": ("64", "softmax of many short rows"),
+    "norm_part": ("32", "norm of odd rows"),
     "part_warps": ("4", "softmax of many short rows"),
     "row_parts": ("2", "softmax of many short rows"),
     "scattered_block": ("512", "many scattered points"),

@@ -276,6 +276,9 @@ CPU: Mapping[str, Key] = {
     "variants": Key(SIZES, by_size("cpu")),
 }  # fmt: skip
 
+MOST_ABREAST = 16
+"""The most tiles of a turn, each of which is code of its own."""
+
 GPU: Mapping[str, Key] = {
     "x_block": Key("rows in a tile (with tile axes, along the last); 1: a row is a scalar of the "
                    "program", powers()),
@@ -314,7 +317,7 @@ GPU: Mapping[str, Key] = {
     "abreast": Key(
         "with a loop over tiles: so many of them are taken in a turn, whose points are all read "
         "before any are combined or stored; as many as a row has, or more: there is no loop, and "
-        "the row stays in registers, part by part", powers(1, 16)),
+        "the row stays in registers, part by part", powers(1, MOST_ABREAST)),
     "online": Key(
         "with a loop over tiles: the maximum of a row and the sum of powers of e below it are had "
         "in one walk, with the maximum so far", flag),

@@ -100,23 +100,24 @@ def summed_powers_of(n: int, m: int, element: T.Type = T.f32) -> Program:
     return program.finish(program.group([n], [tensor(n), tensor(n)], fill))
 
 
-def layer_norm(n: Any, m: int) -> Program:
+def layer_norm(n: Any, m: int, element: T.Type = T.f32) -> Program:
     """moments and the normalized rows, with scale and shift; mean and m2 are stored too."""
-    program = Program(tensor(n, m), tensor(m), tensor(m))
+    weights = tensor(m, element=element)
+    program = Program(tensor(n, m, element=element), weights, weights)
     x, gamma, beta = program.args
-    kinds = [tensor(n, m), tensor(n), tensor(n)]
+    kinds = [tensor(n, m, element=element), tensor(n), tensor(n)]
 
     def fill() -> list[Value]:
         mean, square = program.compute(
-            [n, m], [reduce("moments")], kinds[1:], lambda b, i: [b.read(x, i)], red=[1]
+            [n, m], [reduce("moments")], kinds[1:], lambda b, i: [read(b, x, i)], red=[1]
         ).results
 
         def normalized(b: Any, i: Any) -> list[Value]:
-            gap = b.op("arith.subf", b.read(x, i), b.read(mean, i[:1]))
+            gap = b.op("arith.subf", read(b, x, i), b.read(mean, i[:1]))
             variance = b.op("arith.divf", b.read(square, i[:1]), number(b, m))
             inverse = b.op("math.rsqrt", b.op("arith.addf", variance, number(b, 1e-5)))
-            value = b.op("arith.mulf", b.op("arith.mulf", gap, inverse), b.read(gamma, i[1:]))
-            return [b.op("arith.addf", value, b.read(beta, i[1:]))]
+            value = b.op("arith.mulf", b.op("arith.mulf", gap, inverse), read(b, gamma, i[1:]))
+            return [narrowed(b, b.op("arith.addf", value, read(b, beta, i[1:])), element)]
 
         out = program.compute([n, m], [loop.MAP], [kinds[0]], normalized).results[0]
         return [out, mean, square]
@@ -124,14 +125,15 @@ def layer_norm(n: Any, m: int) -> Program:
     return program.finish(program.group([n], kinds, fill))
 
 
-def layer_norm_backward(n: int, m: int) -> Program:
+def layer_norm_backward(n: int, m: int, element: T.Type = T.f32) -> Program:
     """The gradient of the input of a layer norm: two sums a row, then the rows."""
-    program = Program(tensor(n, m), tensor(n, m), tensor(m), tensor(n), tensor(n))
+    kind = tensor(n, m, element=element)
+    program = Program(kind, kind, tensor(m, element=element), tensor(n), tensor(n))
     grad, x, gamma, mean, rstd = program.args
 
     def parts(b: Any, i: Any) -> tuple[Value, Value]:
-        scaled = b.op("arith.mulf", b.read(grad, i), b.read(gamma, i[1:]))
-        gap = b.op("arith.subf", b.read(x, i), b.read(mean, i[:1]))
+        scaled = b.op("arith.mulf", read(b, grad, i), read(b, gamma, i[1:]))
+        gap = b.op("arith.subf", read(b, x, i), b.read(mean, i[:1]))
         return scaled, b.op("arith.mulf", gap, b.read(rstd, i[:1]))
 
     def fill() -> list[Value]:
@@ -149,11 +151,11 @@ def layer_norm_backward(n: int, m: int) -> Program:
             middle = b.op("arith.mulf", b.read(first, i[:1]), share)
             bent = b.op("arith.mulf", hat, b.op("arith.mulf", b.read(second, i[:1]), share))
             value = b.op("arith.subf", b.op("arith.subf", scaled, middle), bent)
-            return [b.op("arith.mulf", value, b.read(rstd, i[:1]))]
+            return [narrowed(b, b.op("arith.mulf", value, b.read(rstd, i[:1])), element)]
 
-        return [program.compute([n, m], [loop.MAP], [tensor(n, m)], gradient).results[0]]
+        return [program.compute([n, m], [loop.MAP], [kind], gradient).results[0]]
 
-    return program.finish(program.group([n], [tensor(n, m)], fill))
+    return program.finish(program.group([n], [kind], fill))
 
 
 def lone_reduce(

@@ -78,10 +78,13 @@ def _turned_empty() -> Case:
     return turned_case([0, 8, 3, 3], symbolic=True)
 
 
-def columns_of_parts(parts: Any, rows: int, columns: Any, stride: Any = None) -> Program:
+def columns_of_parts(
+    parts: Any, rows: int, columns: Any, stride: Any = None, element: T.Type = T.f32
+) -> Program:
     """Sums of columns, a part of the rows each."""
     stride = columns if stride is None else stride
-    program = Program(tensor(parts, rows, columns, strides=[rows * stride, stride, 1]))
+    strides = [rows * stride, stride, 1]
+    program = Program(tensor(parts, rows, columns, strides=strides, element=element))
 
     def fill(body: Any, axes: Any) -> list[Value]:
         return [body.read(program.args[0], axes)]
@@ -89,6 +92,33 @@ def columns_of_parts(parts: Any, rows: int, columns: Any, stride: Any = None) ->
     kinds = [reduce("sum")]
     made = program.compute([parts, rows, columns], kinds, [tensor(parts, columns)], fill, red=[1])
     return program.finish(made)
+
+
+def weighted_columns(parts: Any, rows: int, columns: Any, element: T.Type = T.f32) -> Program:
+    """Sums of columns, a part of the rows each, of two arrays and a number for each row."""
+    whole = tensor(parts, rows, columns, element=element)
+    program = Program(whole, whole, tensor(parts, rows))
+    x, y, scales = program.args
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        values = [body.read(array, axes) for array in (x, y)]
+        if element is not T.f32:
+            values = [body.op("arith.extf", value, type=T.f32) for value in values]
+        scaled = body.op("arith.mulf", values[1], body.read(scales, axes[:2]))
+        return [body.op("arith.mulf", values[0], scaled), values[0]]
+
+    kinds, made = [reduce("sum"), reduce("sum")], [tensor(parts, columns)] * 2
+    return program.finish(program.compute([parts, rows, columns], kinds, made, fill, red=[1]))
+
+
+@case("weighted_columns", 1e-5)
+def _weighted_columns() -> Case:
+    """What each row has is read once for a tile of columns, whose part is a scalar."""
+    made = Case(weighted_columns(3, 40, 100), [random(3, 40, 100), random(3, 40, 100, seed=1),
+                                               random(3, 40)])  # fmt: skip
+    assert "divsi" not in [op.name for op in made.kernel.walk() if op.results and isinstance(
+        op.results[0].type, T.VectorType)]  # fmt: skip
+    return made
 
 
 @case("columns_of_parts", 1e-5)

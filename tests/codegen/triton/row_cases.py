@@ -341,6 +341,15 @@ for _name in HELD_NORMS:
     case(f"layer_norm_held_{_name}", 2e-4)(functools.partial(_layer_norm_held, _name))
 
 
+@case("layer_norm_held_bf16", 2e-2)
+def _layer_norm_held_bf16() -> Case:
+    """The schedule of many rows, for some."""
+    given = [random(16, 77, dtype=torch.bfloat16), random(77).bfloat16(), random(77).bfloat16()]
+    return Case(layer_norm(16, 77, T.bf16), given, x_block=integer(8), r_block=integer(32),
+                persistent=A.FALSE, abreast=integer(4), peeled=A.TRUE, row_group=integer(4),
+                num_warps=integer(2))  # fmt: skip
+
+
 @case("scan_abreast", 1e-5)
 def _scan_abreast() -> Case:
     """A scan takes one tile after the other."""

@@ -14,8 +14,16 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 from case_registry import integer, random
 from kernel_cases import CASES, TOLERANCE
-from loop_programs import lone_reduce, pointwise, softmax, summed_powers_of, transpose_add
-from moving_cases import columns_of_parts, turned
+from loop_programs import (
+    layer_norm,
+    layer_norm_backward,
+    lone_reduce,
+    pointwise,
+    softmax,
+    summed_powers_of,
+    transpose_add,
+)
+from moving_cases import columns_of_parts, turned, weighted_columns
 from programs import Case, Program, close, reduce, scan, tensor
 from reduction_cases import columns_first
 from row_cases import divided
@@ -173,6 +181,33 @@ def test_short_rows_are_held_by_parts(
     assert " in range(" not in source and (tile is None or masked > 1)
 
 
+@pytest.mark.parametrize(
+    ("shape", "element", "tile"),
+    [((8192, 765), T.bf16, (4, 64, 2, 8, 16)), ((8192, 1001), T.bf16, (4, 64, 2, 8, 16)),
+     ((32768, 197), T.bf16, (8, 32, 2, 8, 8)), ((4096, 2047), T.bf16, (1, 256, 2, 8, 16)),
+     ((8192, 768), T.bf16, (2, 128, 2, 1, 8)), ((8192, 1000), T.bf16, None),
+     ((8192, 1024), T.bf16, None), ((8192, 765), T.f32, None), ((64, 765), T.bf16, None)],
+)  # fmt: skip
+def test_norms_of_short_rows_are_held_by_parts(
+    shape: tuple[int, int], element: T.Type, tile: tuple[int, ...] | None
+) -> None:
+    """Those of 16 bits, of which little would be outside of parts that isn't of whole rows."""
+    program = layer_norm(*shape, element)
+    entries = default_schedule(program.op).entries.as_dict()
+    keys = ("x_block", "r_block", "num_warps", "row_group", "abreast")
+    found = tuple(entries[k].value for k in keys)
+    assert (found if found[-1] > 1 else None) == tile
+    source = emit_kernel(form_gpu_kernel(program.op, None, "k"))
+    assert " in range(" not in source and source.count("tl.reduce(") == 2
+
+
+@pytest.mark.parametrize(("points", "parts"), [(768, 8), (765, 1)])
+def test_gradients_of_norms_are_held_by_parts_of_whole_groups(points: int, parts: int) -> None:
+    """With two arrays, parts of rows that begin anywhere ask as much as whole ones."""
+    program = layer_norm_backward(8192, points, T.bf16)
+    assert default_schedule(program.op).entries.get("abreast").value == parts
+
+
 def test_maxima_of_parts_are_of_two_lanes_at_once() -> None:
     """Of 16 bits, as they were read: by the machine's instruction on two."""
     func = form_gpu_kernel(softmax(8192, 768, T.bf16).op, None, "k")
@@ -239,7 +274,32 @@ def test_long_columns_have_wide_tiles() -> None:
         program = lone_reduce([4096, columns], [0], [reduce("sum")], [tensor(columns)])
         entries = default_schedule(program.op).entries.as_dict()
         found.append([int(entries[k].value) for k in ("x_block", "r_block", "num_warps")])
-    assert found == [[32, 64, 8], [128, 64, 16]]
+    assert found == [[32, 32, 4], [128, 64, 16]]
+
+
+@pytest.mark.parametrize(
+    ("parts", "columns", "element", "tile"),
+    [(32, 768, T.f32, (32, 64, 4)), (32, 768, T.bf16, (32, 64, 2)),
+     (32, 3072, T.bf16, (32, 64, 2)), (32, 161, T.f32, (32, 64, 16)),
+     (1024, 16, T.f32, (32, 64, 8))],
+)  # fmt: skip
+def test_what_each_row_has_is_no_row_of_its_own(
+    parts: int, columns: int, element: T.Type, tile: tuple[int, int, int]
+) -> None:
+    """Numbers for the rows that are summed up are few beside the columns, and the same for all of
+    a tile of columns, if these fill half of one."""
+    entries = default_schedule(weighted_columns(parts, 256, columns, element).op).entries.as_dict()
+    assert tuple(entries[k].value for k in ("x_block", "r_block", "num_warps")) == tile
+    assert entries["tile_axes"].values == (() if columns == 16 else (1,))
+
+
+def test_sums_of_16_bits_take_tiles_of_columns_with_half_the_warps() -> None:
+    found = []
+    for element in (T.f32, T.bf16):
+        program = columns_of_parts(32, 256, 768, element=element)
+        entries = default_schedule(program.op).entries.as_dict()
+        found.append((entries["num_warps"].value, entries["tile_axes"].values))
+    assert found == [(4, ()), (2, (1,))]
 
 
 def test_sums_are_combined_at_the_places_themselves() -> None:

@@ -1,14 +1,16 @@
-"""Softmaxes of short rows of 16 bits that are held by parts.
+"""Softmaxes and norms of short rows of 16 bits that are held by parts.
 
 A tile has a power of two of points. Of a row of 197 or 768 a quarter of its lanes are outside, with
 all that is computed for them, and where rows begin anywhere each lane asks whether it is inside.
 Parts of a row are tiles of their own, read all at once (`abreast`), of which only the first and the
 last ask (`peeled`): softmax of 16384x320 bf16 4.4 us of an H200 rather than 6.2, of 8192x577 4.8
-rather than 6.8, a copy 4.4 and 4.1.
+rather than 6.8, a copy 4.4 and 4.1; layer_norm of 16384x320 5.0 rather than 7.1, of 8192x577 5.7
+rather than 7.4.
 """
 
 from __future__ import annotations
 
+from irc.dialects.loop.schedule import MOST_ABREAST
 from irc.ir import attributes as A
 from irc.ir.symbols import dim_product
 from irc.passes.kernel.gpu.odd_rows import row_group
@@ -20,7 +22,7 @@ from irc.passes.kernel.gpu.own_points import (
     row_order,
     stores_along,
 )
-from irc.passes.kernel.gpu.plan import GpuPlan, accesses
+from irc.passes.kernel.gpu.plan import GpuPlan, accesses, offset_of
 from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.scaled_powers import gaps_below_maxima
 from irc.passes.kernel.gpu.summed_powers import summed_powers
@@ -30,15 +32,17 @@ from irc.target.gpu import GpuFeatures
 def parted_rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """The schedule for rows in parts, which gives the number of warps; 0 where rows had better be
     held whole."""
-    rows, points = dim_product(plan.rows), _points(plan)
+    rows, points, norm = dim_product(plan.rows), _points(plan), _norm_arrays(plan) > 0
     if not isinstance(rows, int) or not points or power_of_two(points) == points:
         return 0
+    aligned, group = begins_at_groups(plan), row_group(plan)
     part = max(gpu.least_part // 2, power_of_two(-(-points // gpu.row_parts)))
+    if norm and not aligned and points + group - 1 <= MOST_ABREAST * gpu.norm_part:
+        part = min(part, gpu.norm_part)
     warps = gpu.part_warps
     x = warps * gpu.warp * 4 // part
     if x == 0:
         return 0
-    aligned, group = begins_at_groups(plan), row_group(plan)
     two = x <= 2
     if aligned:
         read = {r.source for m in plan.members for r in m.compute.reads}
@@ -51,7 +55,7 @@ def parted_rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]
         group = min(group, gpu.short_group)
     # Little is outside of such rows held whole; each of few rows has more threads.
     filled = x > 1 and 8 * points > 7 * longest_own(plan)
-    if filled and not (two and (aligned or _are_scaled(plan))):
+    if filled and (aligned if norm else not two or not (aligned or _are_scaled(plan))):
         return 0
     if rows < x * gpu.started_programs:
         return 0
@@ -68,18 +72,38 @@ def _are_scaled(plan: GpuPlan) -> bool:
     return bool(gaps_below_maxima(plan, rough_powers(plan)))
 
 
-def _points(plan: GpuPlan) -> int:
-    """The points of a softmax's rows of 16 bits, which are stored; 0 for what else rows have."""
+def _combined(plan: GpuPlan) -> set[str]:
+    """What points of rows are combined by; "" where something else is made of them, too."""
     outputs = [output for m in plan.members for output in m.compute.output_list]
-    combined = {o.combiner for o in outputs if o.kind == "reduce"}
-    if {o.kind for o in outputs} - {"map", "reduce"} or combined - {"max", "sum"}:
+    return {o.combiner if o.kind == "reduce" else "" for o in outputs if o.kind != "map"}
+
+
+def _norm_arrays(plan: GpuPlan) -> int:
+    """How many arrays are read along rows that have moments or sums alone: norms, and gradients of
+    norms and softmaxes; 0 for others."""
+    if _combined(plan) not in ({"moments"}, {"sum"}):
+        return 0
+    return len({
+        r.source for m in plan.members for r in m.compute.reads
+        if plan.origin(r.source) is None and moves_along(m, offset_of(r.indices, r.source.type))
+    })  # fmt: skip
+
+
+def _points(plan: GpuPlan) -> int:
+    """The points of a softmax's or norm's rows of 16 bits, which are stored; 0 for what else rows
+    have, among them gradients' that begin anywhere (of a softmax of 8192x765 7.4 us of an H200,
+    held whole 7.2, of a norm 11.1 and 11.3)."""
+    arrays = _norm_arrays(plan)
+    if arrays > 2 or arrays == 2 and not begins_at_groups(plan):
+        return 0
+    if not arrays and not (_combined(plan) <= {"max", "sum"} and summed_powers(plan)):
         return 0
     sizes = {size for m, o, size, _ in accesses(plan) if moves_along(m, o)}
     points = {m.points for m in plan.members if m.own}
     if sizes != {2} or len(points) > 1 or not stores_along(plan) or row_order(plan) is not None:
         return 0
     (count,) = points
-    return count if isinstance(count, int) and summed_powers(plan) else 0
+    return count if isinstance(count, int) else 0
 
 
 __all__ = ["parted_rows"]
