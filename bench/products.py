@@ -11,7 +11,8 @@ with that weight, packed oneDNN's where torch has it, and irc's with a weight in
 bias, gelu and an array added. Given are billions of operations a second, shares of the limit and
 other ratios, all as medians over rounds of what was measured in the same round: another program on
 the machine slows both sides. A product of few rows reads its weight once: `read` is the share of
-one core's read bandwidth.
+one core's read bandwidth. `least` is what the product with all that follows it takes at least, of
+the bare one's time, if the array that is added comes from memory at that bandwidth.
 """
 
 from __future__ import annotations
@@ -376,16 +377,18 @@ def main() -> None:
 
         names = ("limit", "ATen", "irc", "oneDNN", "frozen", "fused")
         size = inner * columns * (4 if options.element == "f32" else 2)
+        added = 1 + 4 * rows * columns / (read * 1e9) / statistics.median(times["frozen"])
         lines.append([
             *map(str, shape),
             *(f"{operations / statistics.median(times[name]):.1f}" for name in names),
             *(ratio("limit", name) for name in names[1:-1]),
             f"{size / statistics.median(times['frozen']) / 1e9 / read:.2f}",
             ratio("ATen", "irc"), ratio("oneDNN", "frozen"), ratio("fused", "frozen"),
+            f"{added:.2f}",
         ])  # fmt: skip
     head = ["rows", "inner", "columns", "limit", "ATen", "irc", "oneDNN", "frozen", "fused",
             "ATen/limit", "irc/limit", "oneDNN/limit", "frozen/limit", "read", "ATen:irc",
-            "oneDNN:frozen", "fused:frozen"]  # fmt: skip
+            "oneDNN:frozen", "fused:frozen", "least"]  # fmt: skip
     print(table(head, lines))
     print_load()
 
