@@ -13,6 +13,7 @@ from irc.dialects import aten, graph
 from irc.dialects.aten.facts import Fact
 from irc.interp import core
 from irc.interp.arith import dense_content
+from irc.interp.copies import joined
 from irc.interp.core import Frame
 from irc.interp.host import fresh, resource
 from irc.interp.math import philox_bits
@@ -246,7 +247,7 @@ def strided_window(frame: Frame, op: graph.StridedWindow) -> Tensor:
 
 @interprets(graph.Concat)
 def concat(frame: Frame, op: graph.Concat) -> Tensor:
-    return torch.cat(frame.operands(op), op.dim)
+    return joined(frame.operands(op), op.dim)
 
 
 @interprets(graph.Pad)

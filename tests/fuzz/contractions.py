@@ -283,7 +283,8 @@ def random_sizes(seed: int, most: int = SIZES[-1]) -> RandomProduct:
         return tuple(parts)
 
     frozen = form in ("rows", "batch", "two") and rng.random() < 0.5
-    sizes = rng.sample([size for size in MANY_SIZES if size <= most * 3], 10)
+    least = int(form == "columns" and "flat" in behind)  # no rows can be told of no columns
+    sizes = rng.sample([size for size in MANY_SIZES if least <= size <= most * 3], 10)
     first = arguments(rng.choice((37, 100)))
     calls = []
     for size in sizes:

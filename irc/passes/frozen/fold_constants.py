@@ -101,6 +101,7 @@ class FoldConstants(Pass):
 
 def fold(roots: list[Value], module: ModuleOp, context: PassContext) -> None:
     """Replace constant values by `graph.constant`s of their contents."""
+    from irc.interp.copies import in_order
     from irc.ir.contents import content_attribute
     from irc.program.folded import FoldedConstants, evaluate
 
@@ -111,7 +112,7 @@ def fold(roots: list[Value], module: ModuleOp, context: PassContext) -> None:
     large: dict[str, int] = {}
     for number, (value, content) in enumerate(zip(roots, contents, strict=True)):
         op = _op(value)
-        content = content.contiguous()
+        content = in_order(content)
         type_ = value.type
         assert isinstance(type_, TensorType)
         attribute = content_attribute(content, module.resources, type_)
