@@ -302,6 +302,7 @@ CPU = {
     "cut_depth": ("64", "a product of parts"),
     "cut_room": ("0.01", "a product of parts"),
     "matrix_panels": ("2", "a product of bf16"),
+    "matrix_room": ("0.001", "a product of panels"),
     "fetched_panels": ("4", "a product of its sine"),
     "ahead_terms": ("4", "a product of many rows"),
     "least_ahead_terms": ("16", "a product of many rows"),
@@ -449,7 +450,7 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
 SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
 SWITCHED["thread_blocks"] = "avx2, threads = 13"
 SWITCHED |= dict.fromkeys(
-    ("matrix_rows", "matrix_panels", "matrix_columns", "cut_depth", "cut_room"),
+    ("matrix_rows", "matrix_panels", "matrix_columns", "matrix_room", "cut_depth", "cut_room"),
     "avx512, sets = [{}]".format(", ".join(
         f'"{name}"' for name in (*TargetFeatures.avx512().sets, "amx-bf16", "amx-tile"))))
 SWITCHED["pairs_time"] = SWITCHED["matrix_rows"].replace(

@@ -188,12 +188,13 @@ def _known_but_rows(op: Operation, tiles: Entries) -> bool:
     return _is_known(op, "red") and _is_known(op, "par", columns.value)
 
 
-def _is_known(op: Operation, kind: str, name: str = "") -> bool:
-    """Whether the extents of a contraction's axes of a kind, or of one of these, are numbers."""
+def _is_known(op: Operation, axes: str, name: str = "") -> bool:
+    """Whether the extents of a contraction's axes ("par" or "red"), or of one of these, are
+    numbers."""
     compute = _first_compute(op)
     assert compute is not None
     return not any(free_symbols(axis.extent) for axis in compute.axis_list
-                   if axis.kind == kind and name in ("", axis.name))  # fmt: skip
+                   if axis.kind == axes and name in ("", axis.name))  # fmt: skip
 
 
 def _preset(op: Operation, tiles: Entries) -> None:

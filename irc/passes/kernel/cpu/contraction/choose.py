@@ -18,7 +18,13 @@ from irc.ir.symbols import Dim, coefficient
 from irc.ir.types import element_bytes
 from irc.passes.kernel.cpu.contraction.ahead import copies_ahead, parts_of, tiles_of
 from irc.passes.kernel.cpu.contraction.axes import axes_of, points_of
-from irc.passes.kernel.cpu.contraction.matrices import dot_of_factors, misfit, reads_terms
+from irc.passes.kernel.cpu.contraction.matrices import (
+    depth_of_block,
+    dot_of_factors,
+    misfit,
+    reads_terms,
+    rows_of_block,
+)
 from irc.passes.kernel.cpu.contraction.register_tiles import best_tile, vector_registers
 from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.contraction.tiling import (
@@ -354,7 +360,7 @@ class _TileChooser:
         fill(pack_right=not self._multiplies(own, False))
         asked = own.has("pack_left")
         fill(pack_left=self._rows_lie_across(own), pack_ahead=0)
-        fill(block_depth=self._split_depth(depth.extent, dot) if own.is_split else 0)
+        fill(block_depth=depth_of_block(depth.extent, dot, self.target) if own.is_split else 0)
         fill(woven=may_weave(self.columns.extent, depth.extent, own))
         if own.is_split:
             fill(pack_columns=self._packed_columns(own, dot))
@@ -369,12 +375,10 @@ class _TileChooser:
         if few:
             fill(block_rows=0)
         terms = max(own.block_depth or estimate(depth.extent), 1)
-        room = self.target.processor.core_bytes // (2 * terms)
-        if own.is_split:
-            size = dot.parts * element_bytes(dot.element)
-            room = int(self.target.features.cut_room * 2 * room / size)
-        most = max(room // own.tile_rows, 1) * own.tile_rows
-        fill(block_rows=0 if rows is not None and most >= rows else most)
+        size, features = dot.parts * element_bytes(dot.element), self.target.features
+        share = features.cut_room if own.is_split else features.matrix_room
+        room = int(share * self.target.processor.core_bytes / (size * terms))
+        fill(block_rows=rows_of_block(own, rows, room))
         return own
 
     def _packed_columns(self, own: CpuSchedule, dot: Rows) -> int:
@@ -386,15 +390,6 @@ class _TileChooser:
         if not own.pack_right or 2 * each * estimate(self.columns.extent) <= room:
             return 0
         return self.target.features.matrix_panels * own.tile_vectors * own.lanes
-
-    def _split_depth(self, extent: Dim, dot: Rows) -> int:
-        """Terms that are added before the next ones, about equally many in whole registers; 0:
-        all."""
-        deepest = self.target.features.cut_depth
-        if not isinstance(extent, int) or extent <= deepest:
-            return 0
-        parts = -(-extent // deepest)
-        return -(-extent // (parts * dot.tile[2])) * dot.tile[2]
 
     def _along_depth(self, own: CpuSchedule, fill: Callable[..., None]) -> CpuSchedule:
         """The other entries where vectors run along the depth."""

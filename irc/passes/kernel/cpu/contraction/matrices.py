@@ -25,7 +25,7 @@ from irc.dialects.kernel.dots import Rows
 from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import coefficient, dim_product, substitute, symbol
+from irc.ir.symbols import Dim, coefficient, dim_product, substitute, symbol
 from irc.ir.types import TensorType
 from irc.passes.kernel.cpu.contraction.ahead import LINE_BITS
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, number_in, pack_rows
@@ -43,6 +43,7 @@ from irc.passes.kernel.cpu.contraction.woven import Beside, finish_before, regio
 from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.plan import Axis
 from irc.passes.kernel.cpu.schedule import CpuSchedule
+from irc.target import Target
 
 if TYPE_CHECKING:
     from irc.passes.kernel.cpu.contraction.products import ProductWriter
@@ -138,6 +139,26 @@ def check_matrix(tiling: Tiling) -> None:
     if reason:
         raise InvalidIR(f"it can't be multiplied as matrices (products): {reason}",
                         op=tiling.products.member.compute)  # fmt: skip
+
+
+def depth_of_block(extent: Dim, dot: Rows, target: Target) -> int:
+    """Terms of sums of parts that are added before the next ones, about as many each, in whole
+    registers; 0: all."""
+    deepest = target.features.cut_depth
+    if not isinstance(extent, int) or extent <= deepest:
+        return 0
+    parts = -(-extent // deepest)
+    return -(-extent // (parts * dot.tile[2])) * dot.tile[2]
+
+
+def rows_of_block(own: CpuSchedule, rows: int | None, room: int) -> int:
+    """How many rows blocks have of which the caches have room for so many: of a number of rows
+    that is known about as many each, in whole tiles; 0: one block has all."""
+    most = max(room // own.tile_rows, 1) * own.tile_rows
+    if rows is None or most < rows:
+        tiles = -(-(rows or most) // own.tile_rows)
+        return -(-tiles // -(-tiles * own.tile_rows // most)) * own.tile_rows
+    return 0
 
 
 def part_of_tiles(tiling: Tiling, depth: int) -> int:
@@ -247,5 +268,5 @@ def _fetch_next(tile: SumTile, column: Scalar, dot: Rows) -> Beside:
     return fetch
 
 
-__all__ = ["check_matrix", "dot_of_factors", "misfit", "multiply", "pack_tiles", "part_of_tiles",
-           "reads_terms"]  # fmt: skip
+__all__ = ["check_matrix", "depth_of_block", "dot_of_factors", "misfit", "multiply", "pack_tiles",
+           "part_of_tiles", "reads_terms", "rows_of_block"]  # fmt: skip
