@@ -8,6 +8,7 @@ each factor of the product depends on.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -16,6 +17,7 @@ import attrs
 from irc.analysis.loop import is_map, points
 from irc.dialects import arith, loop
 from irc.dialects.kernel.dots import LaneDot, lane_dot_of
+from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import free_symbols
@@ -47,6 +49,18 @@ class Side:
         if isinstance(maker, arith.ExtFOp | arith.ExtSIOp) and maker in self.ops:
             return maker.operands[0]
         return self.value
+
+    @property
+    def reads_zero(self) -> bool:
+        """Whether it is what is read, but for casts, and zero where its mask leaves that out."""
+        value = self.value
+        while isinstance(value.defining_op, arith.ExtFOp | arith.ExtSIOp):
+            value = value.defining_op.operands[0]
+        read = value.defining_op
+        if not isinstance(read, loop.ReadOp):
+            return False
+        other = None if read.other is None else read.other.defining_op
+        return read.mask is None or isinstance(other, arith.ConstantOp) and is_zero(other)
 
     @property
     def parts(self) -> tuple[loop.ReadOp, ...]:
@@ -92,6 +106,14 @@ class Contraction:
     right: Side
     product: Operation
     accumulator: Type
+
+
+def is_zero(constant: arith.ConstantOp) -> bool:
+    """Whether a constant is the number zero, without a sign."""
+    value = constant.value
+    return isinstance(value, A.IntegerAttr | A.FloatAttr) and not value.value and (
+        math.copysign(1.0, value.value) > 0
+    )  # fmt: skip
 
 
 def contraction_of(compute: loop.ComputeOp) -> Contraction | str:

@@ -26,6 +26,7 @@ from irc.analysis.tile_cost import (
     StagedTile,
     TileCost,
     TileShape,
+    narrow_parts,
 )
 from irc.dialects import loop
 from irc.ir.attributes import Type
@@ -56,7 +57,9 @@ class Multiplied:
     in bytes: where that is less than what they begin at, the hardware alone copies tiles of them as
     fast (descriptors), which it does of no parts of the depth. least_step: the least depth that is
     multiplied at once. plain, cut: f32 as it is, or cut into parts of bf16. read: bytes of an
-    element where it is read, if that is more, as of f32 that is rounded on the way."""
+    element where it is read, if that is more, as of f32 that is rounded on the way. copied:
+    whether tiles of the second factor are copied into a processor's memory as they are read, or
+    lie along the depth: else none have narrow parts of columns."""
 
     batch: int
     m: int
@@ -73,6 +76,7 @@ class Multiplied:
     apart: bool = False
     cut: bool = False
     read: int = 0
+    copied: bool = True
 
     @property
     def operations(self) -> int:
@@ -129,7 +133,10 @@ class Multiplied:
     @property
     def shapes(self) -> tuple[TileShape, ...]:
         """The tiles that are thought of."""
-        return PLAIN_SHAPES if self.plain else CUT_SHAPES if self.cut else SHAPES
+        every = PLAIN_SHAPES if self.plain else CUT_SHAPES if self.cut else SHAPES
+        if self.copied:
+            return every
+        return tuple(shape for shape in every if not narrow_parts(shape.second))
 
     def exactly(self, gpu: GpuFeatures) -> Multiplied:
         """The same f32 as it is multiplied where 24 bits are asked for: cut into parts of bf16,
@@ -209,6 +216,7 @@ def multiplied_by(
     apart: bool = False,
     cut: bool = False,
     read: int = 0,
+    copied: bool = True,
 ) -> Multiplied:
     """What contractions of the same rows and columns multiply, elements of `size` bytes, with how
     rows lie in memory: those of factors that are read, and of the arrays that are stored.
@@ -226,7 +234,7 @@ def multiplied_by(
     rows = min((stored_bytes(type_) for type_ in stored), default=ROW)
     return Multiplied(
         batch, m, n, k, size, plain, behind, (left, right), rows, (lengths[0], lengths[1]), lasts,
-        least_step, apart, cut, read,
+        least_step, apart, cut, read, copied=copied,
     )  # fmt: skip
 
 

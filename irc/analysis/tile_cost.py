@@ -249,6 +249,11 @@ class TileCost:
         return attrs.evolve(tiling, stages=stages)
 
 
+def narrow_parts(columns: int) -> bool:
+    """Whether so many columns of a tile have several parts, and one of fewer than `FIRST`."""
+    return 0 < columns & -columns < min(FIRST, columns)
+
+
 def at_rows(row: int, odd: Sequence[int], usual: int) -> int:
     """The rate for rows that begin at multiples of so many bytes: of those for 2, 4, 8, or the
     usual one."""
@@ -256,4 +261,5 @@ def at_rows(row: int, odd: Sequence[int], usual: int) -> int:
 
 
 __all__ = ["CUT_SHAPES", "DESCRIBED_SUMS", "FIRST", "PLAIN_SHAPES", "ROW", "SHAPES",
-           "WIDE_OF_FEW", "StagedTile", "TileCost", "TileShape", "at_rows"]  # fmt: skip
+           "WIDE_OF_FEW", "StagedTile", "TileCost", "TileShape", "at_rows",
+           "narrow_parts"]  # fmt: skip

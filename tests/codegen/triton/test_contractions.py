@@ -276,6 +276,34 @@ def test_parts_of_a_depth_begin_where_vectors_do(
     near(product, arrays[made.last], expected(product, args))
 
 
+NARROW = {"tile_m": 64, "tile_k": 64, "num_warps": 4, "num_stages": 3}
+
+
+@pytest.mark.parametrize("columns", [80, 96, 144, 160])
+def test_no_narrow_part_of_columns_stands_beside_a_wide_one_in_registers(columns: int) -> None:
+    """Triton 3.6 multiplies it wrongly on an H200."""
+    computed = Product(512, 1440, 512, right=("math.exp %_ : f32",))
+    with pytest.raises(InvalidIR, match=f"tiles of {columns} columns have parts of fewer than 64"):
+        formed(computed.text(), tile_n=columns, **NARROW)
+    for other in (attrs.evolve(computed, b_strides=(1, 512)), Product(512, 1440, 512)):
+        assert formed(other.text(), tile_n=columns, **NARROW).source
+    for m, n in ((512, 1440), (788, 768), (512, 96), (2048, 2304)):
+        made = formed(attrs.evolve(computed, m=m, n=n).text())
+        width = made.schedule.entries.as_dict()["tile_n"].value
+        assert width & -width >= min(64, width)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("given", [{}, *({"tile_n": n, **NARROW} for n in (16, 32, 64, 128, 192))])
+@pytest.mark.parametrize("depth", [512, 500])
+def test_a_gpu_has_products_of_computed_columns(given: dict[str, Any], depth: int) -> None:
+    product = Product(512, 1440, depth, right=("math.exp %_ : f32",))
+    args, kernel = product.arguments("cuda"), formed(product.text(), **given)
+    tensors, result = kernel.tensors(args)
+    runtime.launch(kernel.func, kernel.source, tensors)
+    near(product, tensors[result].cpu(), expected(product, [a.cpu() for a in args]))
+
+
 LARGE = {"tile_m": 128, "tile_n": 128, "tile_k": 64, "num_warps": 4, "num_stages": 3}
 
 

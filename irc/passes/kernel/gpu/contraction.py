@@ -28,6 +28,7 @@ from typing import Any
 import attrs
 
 from irc.analysis.contraction import Contraction, Side
+from irc.analysis.tile_cost import FIRST, narrow_parts
 from irc.dialects import kernel, loop
 from irc.dialects.kernel.dots import Dot
 from irc.dialects.loop.schedule import CONTRACTION_KEYS
@@ -51,6 +52,7 @@ from irc.passes.kernel.gpu.contraction_space import (
     ContractionSpace,
     contraction_space,
     factor_of,
+    is_copied,
 )
 from irc.passes.kernel.gpu.cut_sums import CUT, added, summed
 from irc.passes.kernel.gpu.evaluate import Point, decomposed
@@ -107,6 +109,7 @@ class _DotKernel:
         self.starts: dict[str, tuple[Tile, Dim]] = {}
         self.depths = 0
         self.group, self.turns = self._row_group()
+        self._refuse_narrow_parts()
         self.flat = bool(frame.entry("flat").value)
 
     def form(self) -> kernel.KernelFuncOp:
@@ -153,6 +156,18 @@ class _DotKernel:
         columns = _points(self.second)
         assert isinstance(columns, int)
         return group, group // math.gcd(columns, group)
+
+    def _refuse_narrow_parts(self) -> None:
+        """Raises InvalidIR for parts of columns that Triton would multiply wrongly."""
+        if not narrow_parts(self.blocks[1]):
+            return
+        for _, contraction in self.space.contractions:
+            dot, right = factor_of(contraction, self.precision), self._sides(contraction)[1]
+            if isinstance(dot, Dot) and not is_copied(right, dot, contraction.depth):
+                raise InvalidIR(
+                    f"its tiles of {self.blocks[1]} columns have parts of fewer than {FIRST}, and "
+                    "a factor that is computed on the way lies along them", op=self.plan.op,
+                )  # fmt: skip
 
     def _counts(self) -> list[Dim]:
         """How many tiles there are: in the batch, of rows, of columns."""

@@ -21,6 +21,7 @@ from irc.passes.kernel.gpu.contraction_space import (
     ContractionSpace,
     contraction_space,
     factor_of,
+    is_copied,
     lies_along,
 )
 from irc.passes.kernel.gpu.cut_sums import CUT
@@ -149,6 +150,8 @@ def multiplied_of(
         least_step=dots[0].least[2], apart=any(dot.element in (f8E4M3FN, f8E5M2) for dot in dots),
         read=max(_float_bytes(read) for member in plan.members for read in member.compute.reads
                  if member.own),
+        copied=all(is_copied(contraction.right, dot, contraction.depth)
+                   for (_, contraction), dot in zip(space.contractions, dots, strict=True)),
     )  # fmt: skip
 
 

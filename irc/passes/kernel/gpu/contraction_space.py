@@ -95,4 +95,17 @@ def lies_along(side: Side, depth: Sequence[loop.AxisAttr]) -> bool:
     return coefficient(offset_of(list(read.indices), read.source.type), depth[-1].name) == 1
 
 
-__all__ = ["ContractionSpace", "contraction_space", "factor_of", "lies_along"]
+def is_copied(side: Side, dot: Dot, depth: Sequence[loop.AxisAttr]) -> bool:
+    """Whether tiles of a factor are copied into a processor's memory as they are read, or lie along
+    the depth there. Others go through registers; of these Triton 3.6 multiplies a part of fewer
+    than 64 columns beside a wider one wrongly, or reads memory that isn't there (an H200, 512x512
+    by 512x1440, `x @ w.relu()` in tiles of 96, 144 and 160 columns: all columns of the narrow part
+    were wrong; those of 64, 128 and 192 are right)."""
+    if side.reads_zero and side.narrow.type is dot.element:
+        return True
+    name = depth[-1].name if depth else ""
+    offsets = [offset_of(list(read.indices), read.source.type) for read in side.reads]
+    return any(coefficient(offset, name) == 1 for offset in offsets)
+
+
+__all__ = ["ContractionSpace", "contraction_space", "factor_of", "is_copied", "lies_along"]
