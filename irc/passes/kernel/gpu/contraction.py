@@ -208,18 +208,18 @@ class _DotKernel:
         turn: Dim = 0
         if self.group == 1:
             start = b.index(b.simplified(row * m_block))
-            line = self._place("m", m, start, _points(self.first))
+            axes |= self._across("m", m, start, self.first, m_block)
         else:
             line, turn = self._turning("", m, row)
-        axes |= decomposed(b, line, self.first)
+            axes |= decomposed(b, line, self.first)
         parts, reach = list[_ColumnPart](), 0
         for k, width in enumerate(self._widths(n_block)):
             start, n = b.index(b.simplified(column * n_block) + reach), TileDim(COLUMNS, width)
             if self.group == 1:
-                place = self._place(f"n{k}", n, start, _points(self.second), n_block)
+                own = self._across(f"n{k}", n, start, self.second, n_block)
             else:
-                place = self._odd_row(turn).place(f"n{k}", n, start)
-            parts.append(_ColumnPart(Point({**axes, **decomposed(b, place, self.second)}), m, n))
+                own = decomposed(b, self._odd_row(turn).place(f"n{k}", n, start), self.second)
+            parts.append(_ColumnPart(Point({**axes, **own}), m, n))
             reach += width
         return parts, column
 
@@ -277,6 +277,23 @@ class _DotKernel:
         self.starts[name] = start, total
         return self.frame.place(name, dim, start, total, whole)
 
+    def _across(
+        self, name: str, dim: TileDim, start: Tile, axes: Sequence[loop.AxisAttr], block: int
+    ) -> dict[str, Dim]:
+        """The axes of a dimension's lanes from a place on, of tiles of `block` lanes. Where the
+        innermost one has whole tiles, as the channels of a window have whole steps, all lanes are
+        at one place of the others, which is computed once for them."""
+        b, total, inner = self.b, _points(axes), axes[-1].extent if axes else 1
+        if len(axes) < 2 or total == 0 or not known_divisible(inner, block):
+            return decomposed(b, self._place(name, dim, start, total, block), axes)
+        first = b.bind(f"{name}_first", start, total)
+        outer = b.bind(f"{name}_outer", b.index(b.simplified(first // inner)), total // inner)
+        # Of a remainder Triton wouldn't know that it is a multiple of a tile, too.
+        within = b.op("arith.subi", start, b.index(outer * inner))
+        places = decomposed(b, first, axes)
+        places[axes[-1].name] = self._place(name, dim, within, inner, block)
+        return places
+
     def _widths(self, columns: int) -> list[int]:
         """The parts of so many columns of a tile: powers of two, the largest first."""
         powers = [1 << k for k in reversed(range(columns.bit_length())) if columns >> k & 1]
@@ -315,7 +332,7 @@ class _DotKernel:
             name, self.depths = f"k{self.depths}", self.depths + 1
             with b.loop(depth, step, start) as (position, carried, following, final):
                 along = TileDim(DEPTH, step)
-                own = self._terms(name, along, position, contraction.depth)
+                own = self._across(name, along, position, contraction.depth, step)
                 left, right = self._sides(contraction)
                 for part, *sums in _each(parts, carried):
                     there = Point({**part.point.axes, **own})
@@ -329,23 +346,6 @@ class _DotKernel:
             for part, *sums in _each(parts, final):
                 total = summed(b, sums) if cut else sums[0]
                 self.frame.record(member, 0, part.point, [total])
-
-    def _terms(
-        self, name: str, along: TileDim, position: Tile, axes: Sequence[loop.AxisAttr]
-    ) -> dict[str, Dim]:
-        """The axes of the depth in a step from a position on. Where the innermost one has whole
-        steps, as the channels of a window have, all of a step's terms are at one place of the
-        others, which is computed once for them."""
-        b, depth, inner = self.b, _points(axes), axes[-1].extent
-        if len(axes) == 1 or depth == 0 or not known_divisible(inner, along.block):
-            return decomposed(b, self._place(name, along, position, depth), axes)
-        step = b.bind(f"{name}_step", position, depth)
-        tap = b.bind(f"{name}_tap", b.index(b.simplified(step // inner)), depth // inner)
-        # Of a remainder Triton wouldn't know that it is a multiple of a step, too.
-        start = b.op("arith.subi", position, b.index(tap * inner))
-        places = decomposed(b, step, axes)
-        places[axes[-1].name] = self._place(name, along, start, inner)
-        return places
 
     def _sides(self, contraction: Contraction) -> tuple[Side, Side]:
         sides = contraction.left, contraction.right
@@ -369,8 +369,8 @@ class _DotKernel:
         if value.type is not dot.element:
             value = side.value
         tile = convert(b, self.evaluator.value(member, value, point), dot.element)
-        # What a mask leaves out of one plain read is zero already.
-        if along.mask is not None and (side.plain is None or along not in tile.dims):
+        # What a mask leaves out of one read is zero already.
+        if along.mask is not None and not (side.reads_zero and along in tile.dims):
             tile = b.select(along.mask, tile, b.constant(0, dot.element))
         return b.expand(tile, dims)
 
