@@ -57,9 +57,10 @@ class Multiplied:
     in bytes: where that is less than what they begin at, the hardware alone copies tiles of them as
     fast (descriptors), which it does of no parts of the depth. least_step: the least depth that is
     multiplied at once. plain, cut: f32 as it is, or cut into parts of bf16. read: bytes of an
-    element where it is read, if that is more, as of f32 that is rounded on the way. copied:
-    whether tiles of the second factor are copied into a processor's memory as they are read, or
-    lie along the depth: else none have narrow parts of columns."""
+    element where it is read, if that is more, as of f32 that is rounded on the way. far: bytes in
+    memory, where windows read elements several times; 0: of all matrices. copied: whether tiles of
+    the second factor are copied into a processor's memory as they are read, or lie along the depth:
+    else none have narrow parts of columns."""
 
     batch: int
     m: int
@@ -76,6 +77,7 @@ class Multiplied:
     apart: bool = False
     cut: bool = False
     read: int = 0
+    far: int = 0
     copied: bool = True
 
     @property
@@ -86,7 +88,8 @@ class Multiplied:
     @property
     def bytes(self) -> int:
         """Bytes of the factors and of the result."""
-        return self.size * self.batch * (self.m * self.k + self.k * self.n + self.m * self.n)
+        elements = self.m * self.k + self.k * self.n + self.m * self.n
+        return self.far or self.size * self.batch * elements
 
     def in_row_groups(self) -> Multiplied:
         """The same where tiles have rows of the result that begin alike in a group of elements, so

@@ -9,6 +9,7 @@ import attrs
 
 from irc.analysis.contraction import contraction_of, tiled
 from irc.analysis.cost import cost_of, told
+from irc.analysis.depth_parts import cut_axis, leading_axes
 from irc.analysis.loop import array_bytes, estimate, points
 from irc.dialects import loop, sym
 from irc.ir import attributes as A
@@ -16,20 +17,8 @@ from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import (
-    Dim,
-    Expr,
-    ceildiv,
-    coefficient,
-    dim_sum,
-    free_symbols,
-    known_divisible,
-)
-from irc.ir.types import (
-    TensorType,
-    contiguous_strides,
-    element_bytes,
-)
+from irc.ir.symbols import Dim, Expr, ceildiv, coefficient, dim_sum, free_symbols, known_divisible
+from irc.ir.types import TensorType, contiguous_strides, element_bytes
 from irc.passes.common.bodies import (
     Body,
     Transplant,
@@ -71,12 +60,12 @@ class SplitReductions(Pass):
     reads the results point by point there becomes one group with the combination of the parts. A
     group there of reductions and what is done to their results, as a batch norm's over images with
     channels innermost, is taken apart for that. Where a schedule says `split_k`, the depth is split
-    into so many parts (equal ones that begin with whole vectors, where it has them), whose schedule
-    then has the other entries. On a CPU reductions of
-    `min_points` (0: the target's `serial`) with at most `max_results` (0: `target.idles`) are split
-    into about `parts` (0: twice what keeps it busy). `max_parts`: the most of whole axes,
-    `part_points` the least points of each of them. Remarks: for each reduction, how it is split
-    and what that is estimated to save, or why it is not.
+    into so many parts (points of its leading axes, as taps of a window, or equal ones that begin
+    with whole vectors, where it has them), whose schedule then has the other entries. On a CPU
+    reductions of `min_points` (0: the target's `serial`) with at most `max_results` (0:
+    `target.idles`) are split into about `parts` (0: twice what keeps it busy). `max_parts`: the
+    most of whole axes, `part_points` the least points of each of them. Remarks: for each reduction,
+    how it is split and what that is estimated to save, or why it is not.
 
     Before:
         %s = loop.compute red(i0: 1000000) -> reduce(sum, f32) { ... loop.read %x[i0] ... }
@@ -185,7 +174,8 @@ class SplitReductions(Pass):
             member.attributes.pop("schedule")
             split = _depth_parts(member, parts, target.gpu)
             member, split = _parts_first(member, split)
-            partial = _partial_ranges(member, split, Builder.before(member))
+            make = _partial_axes if split.whole else _partial_ranges
+            partial = make(member, split, Builder.before(member))
             partial.attributes["schedule"] = loop.ScheduleAttr("gpu", A.DictAttr(entries))
             alone.append(_combine(member, split, partial, results_first=True))
             context.count("split")
@@ -268,20 +258,33 @@ def _of_parts(op: Operation) -> bool:
 
 
 def _depth_parts(op: loop.ComputeOp, parts: int, gpu: GpuFeatures) -> Split:
-    """The longest red axis in so many equal parts. Where none has them, or these begin within a
-    line of memory: in parts of whole lines, the last one shorter. Raises InvalidIR where there are
-    none."""
+    """Each point of leading red axes, or one of these in so many equal parts. Where these begin
+    within a line of memory: in parts of whole lines, the last one shorter. Raises InvalidIR where
+    there are none."""
     line = gpu.step_bytes // max(_element_bytes(read.source) for read in op.reads)
-    extents = {k: a.extent for k, a in enumerate(op.axis_list) if a.kind == "red"}
+    red = [k for k, a in enumerate(op.axis_list) if a.kind == "red"]
+    extents = {k: op.axis_list[k].extent for k in red}
+    whole = leading_axes(list(extents.values()), parts)
+    if whole:
+        return Split(tuple(red[:whole]))
+    lies = [_lies_along(op, op.axis_list[k].name) for k in red]
+    cut = cut_axis(list(extents.values()), lies, parts, line)
+    if cut is not None:
+        return Split((), red[cut], parts, extents[red[cut]] // parts)
     longest = sorted(extents, key=lambda k: (-estimate(extents[k]), k))
-    equal = [k for k in longest if known_divisible(extents[k], parts)]
     lines = [k for k in longest if estimate(extents[k]) > (parts - 1) * line]
-    if equal and (not lines or known_divisible(extents[equal[0]] // parts, line)):
-        return Split((), equal[0], parts, extents[equal[0]] // parts)
-    if not lines:
+    if lines:
+        size = ceildiv(ceildiv(extents[lines[0]], parts), line) * line
+        return Split((), lines[0], parts, size)
+    equal = [k for k in longest if known_divisible(extents[k], parts)]
+    if not equal:
         raise InvalidIR(f"split_k is {parts}, which divides none of its axes of depth", op=op)
-    size = ceildiv(ceildiv(extents[lines[0]], parts), line) * line
-    return Split((), lines[0], parts, size)
+    return Split((), equal[0], parts, extents[equal[0]] // parts)
+
+
+def _lies_along(op: loop.ComputeOp, name: str) -> bool:
+    """Whether something is read whose elements lie side by side along an axis."""
+    return any(coefficient(_offset_of(read), name) == 1 for read in op.reads)
 
 
 def _element_bytes(value: Value) -> int:
@@ -416,14 +419,19 @@ def _is_contiguous(op: loop.ComputeOp, kind: str, other: str) -> bool:
     """Whether a read moves by one element along an axis of the kind, and along the other kind's."""
     others = {a.name for a in op.axis_list if a.kind == other}
     for read in op.reads:
-        type_ = read.source.type
-        assert isinstance(type_, TensorType)
-        strides = contiguous_strides(type_.shape) if type_.strides is None else type_.strides
-        offset = dim_sum([i * s for i, s in zip(read.indices, strides, strict=True)])
+        offset = _offset_of(read)
         along = [a.name for a in op.axis_list if a.kind == kind]
         if free_symbols(offset) & others and any(coefficient(offset, n) == 1 for n in along):
             return True
     return False
+
+
+def _offset_of(read: loop.ReadOp) -> Dim:
+    """Where what is read lies in its array."""
+    type_ = read.source.type
+    assert isinstance(type_, TensorType)
+    strides = contiguous_strides(type_.shape) if type_.strides is None else type_.strides
+    return dim_sum([i * s for i, s in zip(read.indices, strides, strict=True)])
 
 
 def _store_outside(group: loop.GroupOp) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from irc.analysis.channels_last import turned_on_gpu
 from irc.analysis.contraction import Contraction, contraction_of
+from irc.analysis.depth_parts import window_parts
 from irc.analysis.image_layouts import orders_of
-from irc.analysis.loop import estimate, points
+from irc.analysis.loop import estimate
 from irc.analysis.processor_ways import fills_panels, multiplies_parts, takes_parts
 from irc.analysis.product_ways import own_parts
 from irc.analysis.products import factors, unpermuted
@@ -41,11 +42,10 @@ REST = ("choose-contractions", "graph-to-layout", "layout-to-loop", "fuse-loops"
 
 
 FIRST = 4
-"""Of irc's candidates so many come before those that split the depth."""
+"""Of irc's candidates so many come before those that split the depth, where the cost model doesn't;
+where it does, half of all at most."""
 PARTS = 3
 """Numbers of parts of the depth that are tried beside the cost model's."""
-LONG = 1024
-"""Terms of a sum that is split."""
 GPU_BUILDS, BUILDS, LEAST = 48, 160, 3
 """Of irc's candidates so many are built for all problems of a function, but a few for each: a
 kernel for a GPU takes a second."""
@@ -97,8 +97,8 @@ def candidates_of(
 ) -> list[Candidate]:
     """Who may compute a call: the library first, and of irc's at most about so many."""
     target = target_of(context)
-    parts = own_parts(call, target, apart) if call.callee in MATRIX_PRODUCTS else None
-    slowed = SLOWED if parts is None and target.is_gpu else math.inf
+    parts = parts_of(call, target, apart)
+    slowed = SLOWED if call.callee not in MATRIX_PRODUCTS and target.is_gpu else math.inf
     ours = own_candidates(problem, target, most, first_own(call, target, apart), parts, slowed)
     split = in_parts_for(call, context, is_packed(call, context))
     if split is not None:
@@ -111,10 +111,18 @@ def candidates_of(
 def first_own(call: graph.CallAten, target: Target, apart: int | None = None) -> Candidate:
     """irc with the cost model's schedule: on a GPU in as many parts of the depth as take the least
     time."""
-    if not target.is_gpu or call.callee not in MATRIX_PRODUCTS:
-        return Candidate("irc")
-    parts = own_parts(call, target, apart)[0]
+    parts = parts_of(call, target, apart)[0]
     return Candidate("irc", _in_parts(parts) if parts > 1 else "")
+
+
+def parts_of(call: graph.CallAten, target: Target, apart: int | None = None) -> list[int]:
+    """In how many parts of the depth irc may sum up a call, those first that take the least time.
+    """
+    if not target.is_gpu:
+        return [1]
+    if call.callee in MATRIX_PRODUCTS:
+        return own_parts(call, target, apart)
+    return window_parts(call, target)
 
 
 def _in_parts(parts: int) -> str:
@@ -231,13 +239,13 @@ def own_candidates(
     target: Target,
     most: int,
     first: Candidate,
-    parts: Sequence[int] | None = None,
+    parts: Sequence[int] = (1,),
     slowed: float = math.inf,
 ) -> list[Candidate]:
     """irc with the cost model's schedule, and with entries near it where its kernel multiplies
     tiles; `most` at all, as the pass `tune` looks around what was chosen. All have the entries of
     the first, as far as they don't say otherwise. parts: of the depth that may be summed up, the
-    first one's first; None: as tiles that leave a GPU idle want it. slowed: none, where the model
+    first one's first. slowed: none, where the model
     says that reading factors in pieces takes so many times longer."""
     if target.is_gpu:  # what it registers isn't loaded for a CPU
         from irc.passes.kernel.gpu.contraction_candidates import slowed_by_pieces
@@ -253,11 +261,9 @@ def own_candidates(
             place = next((k for k, m in enumerate(members_of(op)) if _multiplies(m)), 0)
             near = [Candidate("irc", c.members[place] if c.members else c.schedule, (), c.expected)
                     for c in candidates_for(op, target)]  # fmt: skip
-            splits = _splits([*members_of(op), op][place], op, target) if parts is None else [
-                _in_parts(count) for count in parts[1 : 1 + PARTS]
-            ]  # fmt: skip
-            entries += [*near[:FIRST], *(Candidate("irc", text) for text in splits)]
-            entries += near[FIRST:]
+            splits = [Candidate("irc", _in_parts(count)) for count in parts[1 : 1 + PARTS]]
+            ahead = FIRST if parts[0] == 1 else min(FIRST, most // 2)
+            entries += [*near[:ahead], *splits, *near[ahead:]]
             products = _says_products(op)
             known = products if known is None else merged(products, known)
     return [_completed(each, first, known) for each in dict.fromkeys(entries)][:most]
@@ -281,21 +287,6 @@ def _says_products(op: Operation) -> ScheduleAttr | None:
     if entry is None or not isinstance(schedule, ScheduleAttr) or not schedule.is_gpu:
         return None
     return ScheduleAttr("gpu", A.DictAttr({"products": entry}))
-
-
-def _splits(compute: Operation, outer: Operation, target: Target) -> list[str]:
-    """Entries that sum up parts of the depth apart, where tiles leave half of a GPU idle."""
-    contraction = contraction_of(compute) if isinstance(compute, loop.ComputeOp) else ""
-    schedule = outer.attributes.get("schedule")
-    if isinstance(contraction, str) or not target.is_gpu or not isinstance(schedule, ScheduleAttr):
-        return []
-    entries = schedule.entries
-    tile = [getattr(entries.get(key), "value", 1) for key in ("tile_m", "tile_n")]
-    axes = *contraction.batch, *contraction.rows, *contraction.columns
-    tiles = points(a.extent for a in axes) // math.prod(tile)
-    if 2 * tiles > target.gpu.processors or points(a.extent for a in contraction.depth) < LONG:
-        return []
-    return [_in_parts(parts) for parts in (2, 4)]
 
 
 def _multiplies(op: Operation) -> bool:
