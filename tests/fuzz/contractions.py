@@ -2,15 +2,16 @@
 float64.
 
     python -m tests.fuzz.contractions --count 5000 [--first 0] [--on avx2] [--seconds 60]
-                                      [--kind products|convolutions|integers|sizes|parts]
+                                      [--kind products|convolutions|gradients|integers|sizes|parts]
 
 Every one is a kernel of irc's own, with the cost model's schedule; on a CPU some products have a
 frozen weight. `--on`: cpu, avx2 (what of it an older one has), cuda, or triton: kernels of a GPU
 run in Triton's interpreter, of products of at most 65 rows, columns and terms; parts: f32 is cut
-into parts of bf16 wherever registers of whole tiles take these (with the kind `parts`). The kind
-`sizes` calls one program with many sizes, at and beside the ends of ranges that have a schedule of
-their own, with elements that are no numbers in some. Prints the seeds that differ or fail; the exit
-status is 1 if there are any. No program is begun after the seconds.
+into parts of bf16 wherever registers of whole tiles take these (with the kind `parts`). A GPU sums
+up the depth of windows in as many parts as the seed says. The kind `sizes` calls one program with
+many sizes, at and beside the ends of ranges that have a schedule of their own, with elements that
+are no numbers in some. Prints the seeds that differ or fail; the exit status is 1 if there are any.
+No program is begun after the seconds.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import attrs
 import torch
 from torch.nn import functional
 
 import irc
+from irc.passes.graph.contractions import measured
 from tests.conformance.gpu_programs import interpreted
 
 OWN = {
@@ -247,6 +250,45 @@ def random_convolution(seed: int, most: int = SIZES[-1]) -> RandomProduct:
     return RandomProduct(function, args, False, False, label)
 
 
+def random_gradients(seed: int, most: int = SIZES[-1]) -> RandomProduct:
+    """The gradients of the image, the weight and the bias of a seed's convolution, which may be
+    transposed: of all, or of some."""
+    rng = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    dtype, groups = rng.choice(DTYPES), rng.choice((1, 1, 1, 1, 2, 3))
+    channels = rng.choice([n for n in (1, 3, 8, 16, 17, 33, 64) if n * groups <= most])
+    out = rng.choice([n for n in (1, 4, 7, 16, 17, 48) if n * groups <= most])
+    taps, stride = rng.choice(TAPS), rng.choice(((1, 1), (1, 1), (2, 1), (2, 3)))
+    padding, dilation = (rng.randrange(3), rng.randrange(2)), (rng.choice((1, 1, 2)), 1)
+    size = [max(rng.choice((5, 8, 14, 16)), d * (t - 1) + 1)
+            for t, d in zip(taps, dilation, strict=True)]  # fmt: skip
+    turned, mask = rng.random() < 0.2, rng.choice(((1, 1, 0), (1, 1, 1), (1, 0, 0), (0, 1, 0)))
+
+    def randn(*shape: int, scale: int = 1) -> torch.Tensor:
+        values = (torch.randn(shape, generator=generator) / scale**0.5).to(dtype)
+        last = rng.random() < 0.6
+        return values.to(memory_format=torch.channels_last) if last else values
+
+    image = randn(rng.choice((1, 2, 4)), channels * groups, *size)
+    first, second = (channels * groups, out) if turned else (out * groups, channels)
+    weight = randn(first, second, *taps, scale=second * taps[0] * taps[1])
+    rest = (stride, padding, dilation, turned, (0, 0), groups)
+    places = randn(*torch.convolution(image, weight, None, *rest).shape)
+    before = rng.choice(PROLOGUES[:6])
+
+    def function(places: Any, image: Any, weight: Any) -> Any:
+        sizes = [places.shape[1]] if mask[2] else None
+        gradients = torch.ops.aten.convolution_backward(
+            before(places), image.relu(), weight, sizes, *rest, list(map(bool, mask))
+        )
+        return tuple(each for each, wanted in zip(gradients, mask, strict=True) if wanted)
+
+    label = (f"{dtype} {list(image.shape)} {list(weight.shape)} groups={groups} {stride} {padding} "
+             f"{dilation} {mask}{' transposed' * turned} strides={image.stride()} "
+             f"{weight.stride()} {places.stride()}")  # fmt: skip
+    return RandomProduct(function, (places, image, weight), False, False, label)
+
+
 MANY_SIZES = (0, 1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 63, 64, 65, 127, 128, 129, 256, 300, 512, 513)
 FORMS = ("rows", "rows", "batch", "two", "columns", "depth", "products")
 
@@ -344,8 +386,37 @@ def parts_target() -> str:
     return str(evolve(host, processor=evolve(host.processor, **figures)))
 
 
-def difference(program: RandomProduct, place: str = "cpu") -> str:
-    """What is wrong with irc's results; "" for nothing. Raises what compiling raises."""
+def some_parts(rng: random.Random) -> Callable[..., list[int]]:
+    """What says in how many parts a GPU sums up a depth: in any that it has."""
+    from irc.analysis.depth_parts import cut_axis, leading_axes, window_sums
+
+    def parts_of(call: Any, target: Any, apart: int | None = None) -> list[int]:
+        windows = window_sums(call, target)
+        if windows is None:
+            return [1]
+        lying = [False] * len(windows.depth)
+        cuts = [n for n in range(2, 13) if leading_axes(windows.depth, n)
+                or cut_axis(windows.depth, lying, n, 1) is not None]  # fmt: skip
+        return [rng.choice([1, *cuts, *cuts, *cuts])]
+
+    return parts_of
+
+
+def difference(program: RandomProduct, place: str = "cpu", seed: int = 0) -> str:
+    """What is wrong with irc's results; "" for nothing. Raises what compiling raises. seed: of the
+    number of parts in which a GPU sums up depths."""
+    if place not in ("triton", "cuda"):
+        return _difference(program, place)
+    short = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False  # of f32 all bits are compared
+    try:
+        with mock.patch.object(measured, "parts_of", some_parts(random.Random(seed))):
+            return _difference(program, place)
+    finally:
+        torch.backends.cudnn.allow_tf32 = short
+
+
+def _difference(program: RandomProduct, place: str) -> str:
     args, run = program.args, program.function
     options = {**OWN, **PLACES[place]}
     if place == "parts":
@@ -411,6 +482,7 @@ def distance(values: torch.Tensor, wanted: torch.Tensor) -> float:
 KINDS: dict[str, Callable[[int, int], RandomProduct]] = {
     "products": lambda *how: random_product(*how),
     "convolutions": lambda *how: random_convolution(*how),
+    "gradients": lambda *how: random_gradients(*how),
     "integers": lambda *how: random_integers(*how),
     "sizes": lambda *how: random_sizes(*how),
     "parts": lambda *how: random_parts(*how),
@@ -434,7 +506,7 @@ def main(words: Sequence[str] | None = None) -> int:
         program = KINDS[chosen.kind](seed, 65 if chosen.on == "triton" else SIZES[-1])
         count += 1
         try:
-            wrong = difference(program, chosen.on)
+            wrong = difference(program, chosen.on, seed)
         except Exception as error:
             wrong = f"{type(error).__name__}: {str(error)[:300]}"
         if wrong:

@@ -20,6 +20,13 @@ def test_random_convolutions_are_those_of_eager_mode(seed):
     assert contractions.difference(program) == "", program.label
 
 
+@pytest.mark.parametrize(("seed", "place"), [*((n, "cpu") for n in range(6)), (0, "triton"),
+                                             (3, "triton"), (11, "triton")])  # fmt: skip
+def test_random_gradients_are_those_of_eager_mode(seed, place):
+    program = contractions.random_gradients(seed, 65)
+    assert contractions.difference(program, place, seed) == "", program.label
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_random_products_of_integers_are_those_of_eager_mode(seed):
     program = contractions.random_integers(seed)

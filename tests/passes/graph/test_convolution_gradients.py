@@ -8,12 +8,14 @@ import pytest
 import torch
 from torch.nn import functional
 
+import irc
 from irc.analysis.channels_last import BACKWARD
-from irc.dialects import graph
+from irc.dialects import graph, kernel
 from irc.frontend.backend import recording
-from irc.ir.passes import PassManager
+from irc.ir.passes import PassContext, PassManager
 from irc.options.options import from_mapping
 from irc.pipeline import stages
+from tests.passes.graph.aten_programs import put_on
 
 OPTIONS: dict[str, Any] = {
     "max_autotune": True, "max_autotune_gemm_backends": "IRC", "max_autotune_conv_backends": "IRC",
@@ -145,3 +147,68 @@ def test_the_weight_of_a_convolution_may_have_any_sizes() -> None:
         x, w = torch.randn(image), torch.randn(weight)
         exact = functional.conv2d(x.double(), w.double())
         torch.testing.assert_close(call(x, w).double(), exact, atol=1e-5, rtol=1e-5)
+
+
+class Chosen:
+    """What choices share, which takes the candidates with these numbers, by problem."""
+
+    provisional = ""
+
+    def __init__(self, *numbers: int) -> None:
+        self.numbers, self.asked = numbers, list[Any]()
+
+    def choose_all(self, asked: Any, tell: Any) -> list[Any]:
+        self.asked += asked
+        return [each[number] for (_, each), number in zip(asked, self.numbers, strict=True)]
+
+
+@pytest.mark.parametrize(("numbers", "products", "calls"), [
+    ((0, 0), 0, [[True, True, False]]), ((1, 0), 1, [[False, True, False]]),
+    ((0, 1), 1, [[True, False, False]]), ((1, 1), 2, []),
+])  # fmt: skip
+def test_a_gpu_measures_each_gradient(
+    numbers: tuple[int, int], products: int, calls: list[list[bool]]
+) -> None:
+    """If the library computes both it is one call, as before; the bias's is a sum of irc's."""
+
+    def function(g: Any, x: Any, w: Any) -> Any:
+        rest = [512], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]
+        return torch.ops.aten.convolution_backward(g, x, w, *rest)
+
+    images = [torch.randn(4, 512, 7, 7).bfloat16() for _ in range(2)]
+    args = [*images, torch.randn(512, 512, 3, 3).bfloat16()]
+    module = put_on(irc.trace(function, args), "cuda:0")
+    options, judge = from_mapping({"max_autotune": True}), Chosen(*numbers)
+    context = PassContext(target="sm_90", options=options, tuning=judge)
+    for name in ("functional", "aten-to-graph"):
+        PassManager.parse(stages("sm_90", options)[name], verify="each").run(module, context)
+    image, weight = ([c.schedule for c in each] for _, each in judge.asked)
+    assert "split_k" in image[1] and weight[:2] == ["", ""], "by the model"
+    ops = list(module.walk())
+    left = [op for op in ops if isinstance(op, graph.CallAten) and op.callee == BACKWARD]
+    masks = [op.arguments.as_dict()["output_mask"] for op in left]
+    assert [[bool(each.value) for each in mask] for mask in masks] == calls
+    assert sum(isinstance(op, graph.DotGeneral) for op in ops) == products
+    assert any(isinstance(op, graph.Reduce) for op in ops)
+    results = module.lookup("main").block.last.operands
+    assert [value.type.shape for value in results] == [(4, 512, 7, 7), (512, 512, 3, 3), (512,)]
+
+
+def test_what_is_read_as_zero_needs_no_condition_behind_it() -> None:
+    """The weight's gradient, whose depth isn't a multiple of a step."""
+
+    def function(g: Any, x: Any, w: Any) -> Any:
+        rest = None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [False, True, False]
+        return torch.ops.aten.convolution_backward(g, x, w, *rest)[1]
+
+    images = [torch.randn(2, 64, 7, 7).bfloat16().to(memory_format=torch.channels_last)] * 2
+    module = put_on(irc.trace(function, [*images, torch.randn(64, 64, 3, 3).bfloat16()]), "cuda:0")
+    options = from_mapping({**OPTIONS, "max_autotune": False, "max_autotune_gemm": True})
+    context = PassContext(target="sm_90", options=options.replace(max_autotune_budget=0))
+    for text in stages("sm_90", options).values():
+        if "kernel-to-host" not in text:
+            PassManager.parse(text).run(module, context)
+    kernels = [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
+    dots = [func for func in kernels if any(isinstance(op, kernel.DotOp) for op in func.walk())]
+    assert len(dots) == 1
+    assert not any(op.name == "arith.select" for op in dots[0].walk())

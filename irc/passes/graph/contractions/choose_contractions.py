@@ -29,6 +29,7 @@ from irc.passes.graph.contractions.convolutions import convolution_form
 from irc.passes.graph.contractions.gradients import (
     BACKWARD,
     gradient_form,
+    join_gradients,
     split_gradients,
     transposed_form,
 )
@@ -97,9 +98,7 @@ class Policy:
         return self.context.options is not None and not measures(self.context)
 
     def allowed(self, call: graph.CallAten) -> frozenset[str]:
-        """Who may compute a call. On a GPU gradients of convolutions are a library's."""
-        if call.callee == BACKWARD and target_of(self.context).is_gpu:
-            return frozenset({LIBRARY})
+        """Who may compute a call."""
         return self.products if call.callee in MATRIX_PRODUCTS else self.convolutions
 
     def modelled(
@@ -218,8 +217,9 @@ class ChooseContractions(PatternPass):
 
     The latter becomes `graph.dot_general` and what is done to its sums: what `addmm` adds, a bias,
     the one rounding. Kernels may then compute that along with the sums, and the factors, too. A
-    convolution multiplies windows of the image, which are views. On a CPU calls that give several
-    gradients of a convolution are split before.
+    convolution multiplies windows of the image, which are views. Where irc may compute
+    gradients of convolutions, calls that give several are split before, and joined again if the
+    library computes both.
 
     products, convolutions: what may compute them, of "ATEN", "IRC", "TRITON" (irc, on a GPU) and
     "CPP" (irc, on a CPU). Where a library and irc may, a compile with `max_autotune` measures which
@@ -257,9 +257,12 @@ class ChooseContractions(PatternPass):
     def run(self, op: Operation, context: PassContext) -> None:
         gpu = target_of(context).is_gpu
         allowed = own_backends(self.convolutions, gpu)
-        if not gpu and "irc" in allowed and (measures(context) or LIBRARY not in allowed):
+        splits = "irc" in allowed and (measures(context) or LIBRARY not in allowed)
+        if splits:
             apply_patterns(op, (split_gradients,), context)
         super().run(op, context)
+        if splits:
+            apply_patterns(op, (join_gradients,), context)
 
     def prepare(self, op: Operation, context: PassContext) -> Policy:
         gpu = target_of(context).is_gpu

@@ -81,6 +81,45 @@ def _alone(builder: Builder, call: graph.CallAten, output: int, number: int) -> 
     return builder.insert(own).results[output]
 
 
+# convolution_backward(g, x, w) for the image, another one for the weight -> one call
+@pattern(graph.CallAten, name="graph.join_gradients", counted="joined")
+def join_gradients(call: Any, rw: Any) -> Any:
+    if gradient_of(call) not in (IMAGE, WEIGHT):
+        return rw.no_match("it gives no gradients, or several")
+    other = next((user for user in call.operands[0].users if _is_other(call, user)), None)
+    if other is None:
+        return rw.no_match("no call behind it gives the other gradient")
+    both = (call, other) if gradient_of(call) == IMAGE else (other, call)
+    mask = A.ArrayAttr([A.BoolAttr(k != BIAS) for k in (IMAGE, WEIGHT, BIAS)])
+    entries = {**call.attributes}
+    entries["arguments"] = A.DictAttr({**call.arguments.as_dict(), "output_mask": mask})
+    strides = [each.attributes.get("eager_strides") for each in both]
+    if all(isinstance(each, A.ArrayAttr) for each in strides):
+        entries["eager_strides"] = A.ArrayAttr([each[0] for each in strides])
+    types = [*(each.result_types[k] for k, each in enumerate(both)), call.result_types[BIAS]]
+    joined = rw.insert(graph.CallAten(call.operands, types, entries, (), call.location))
+    for each in (other, call):
+        pairs = zip(each.results, joined.results, strict=True)
+        rw.replace(each, [new if old.type is new.type else old for old, new in pairs])
+    return True
+
+
+def _is_other(call: graph.CallAten, other: Any) -> bool:
+    """Whether an operation behind a call gives the other gradient of the same convolution, and is
+    the library's as that one."""
+    if not isinstance(other, graph.CallAten) or {gradient_of(call), gradient_of(other)} != {
+        IMAGE, WEIGHT
+    }:  # fmt: skip
+        return False
+    if other.operands != call.operands or other.parent is not call.parent:
+        return False
+    first, second = ({**each.attributes, **each.arguments.as_dict()} for each in (call, other))
+    for own in ("arguments", "output_mask", "eager_strides"):
+        first.pop(own, None)
+        second.pop(own, None)
+    return first == second and call.is_before_in_block(other)
+
+
 def gradient_of_bias(builder: Builder, call: graph.CallAten) -> Value:
     """The bias's gradient of a call: the sum of the result's over images and places."""
     gradient = aten.arguments_of(call)["grad_output"]
@@ -126,7 +165,9 @@ def gradient_form(call: graph.CallAten, taps_first: bool = False) -> Form | str:
         return "its operands are of several types"
     if output == WEIGHT:
         pair = (g.image, g.gradient) if g.transposed else (g.gradient, g.image)
-        return lambda builder, schedule: _of_weight(builder, g, pair, result, wide, schedule)
+        return lambda builder, schedule: _of_weight(
+            builder, g, pair, result, wide, schedule, taps_first
+        )
     if g.transposed:
         parts = ConvolutionParts(g.gradient, g.weight, None, *numbers, g.groups)
         return lambda builder, schedule: convolution_product(
@@ -183,9 +224,10 @@ def turned_form(
 
 def _of_weight(
     builder: Builder, g: _Gradient, pair: tuple[Value, Value], result: TensorType, wide: Any,
-    schedule: A.Attribute | None,
+    schedule: A.Attribute | None, taps_first: bool,
 ) -> Value:  # fmt: skip
-    """The weight's gradient: `pair` is what is read at places, and what in windows around them."""
+    """The weight's gradient: `pair` is what is read at places, and what in windows around them.
+    taps_first: channels are the innermost of its sums' columns, behind the taps."""
     places, image = pair
     parts = ConvolutionParts(image, places, None, g.stride, g.padding, g.dilation, g.groups)
     counts, taps = tensor_type(places).shape[2:], result.shape[2:]
@@ -199,12 +241,21 @@ def _of_weight(
     for k in range(len(counts)):
         windows = placed(builder, windows, 2 + split + k, parts, k, taps[k], counts[k])
     depth = [0, *range(2 + split, 2 + split + len(counts))]
+    last = tensor_type(windows).rank
+    moved = taps_first and last > 2 + split + len(counts)
+    if moved:
+        order = [*range(1 + split), *range(2 + split, last), 1 + split]
+        windows = permuted(builder, windows, order)
+    around = [max(0, d - moved) for d in depth]
     sums = dot_general(
         builder, places, windows, wide, batch=([1], [1]) if split else ([], []),
-        depth=(depth, depth), schedule=schedule,
+        depth=(depth, around), schedule=schedule,
     )  # fmt: skip
+    if moved:
+        last = tensor_type(sums).rank - 1
+        sums = permuted(builder, sums, [*range(1 + split), last, *range(1 + split, last)])
     return reshaped(builder, cast(builder, sums, result.element), result.shape)
 
 
-__all__ = ["BACKWARD", "gradient_form", "gradient_of", "gradient_of_bias", "split_gradients",
-           "transposed_form"]  # fmt: skip
+__all__ = ["BACKWARD", "gradient_form", "gradient_of", "gradient_of_bias", "join_gradients",
+           "split_gradients", "transposed_form"]  # fmt: skip
