@@ -4,14 +4,16 @@
 
 Each group is one program of layers that have nothing to do with each other, tuned in one compile.
 Printed of each layer: microseconds of the library, of what irc's cost model takes, and of the
-fastest candidate, with its schedule; then the whole program's time, tuned, untuned and eager, as
-replays of a CUDA graph.
+fastest candidate, with its schedule, and the rate at which that reads a weight that few rows
+multiply (an H200's memory gives 3.6 TB/s for 34 MB, 4.1 for 90, 4.4 for 235); then the whole
+program's time, tuned, untuned and eager, as replays of a CUDA graph.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -29,6 +31,12 @@ LAYERS = ((2048, 3072, 768), (2048, 768, 3072), (512, 3072, 768), (512, 768, 307
 WINDOWS = ((4, 64, 56, 64, 1), (4, 128, 28, 128, 1), (4, 256, 14, 256, 1), (4, 512, 7, 512, 1),
            (4, 128, 56, 128, 2), (32, 64, 56, 64, 1), (32, 128, 28, 128, 1), (32, 256, 14, 256, 1),
            (32, 512, 7, 512, 1), (1, 320, 64, 320, 1))  # fmt: skip
+FEW = 16
+"""Rows of decoding."""
+#: Images, channels, their places, channels of the result, taps, and the stride.
+GRADIENTS = ((32, 64, 56, 64, 3, 1), (32, 128, 28, 128, 3, 1), (32, 256, 14, 256, 3, 1),
+             (32, 512, 7, 512, 3, 1), (4, 512, 7, 512, 3, 1), (32, 128, 56, 128, 3, 2),
+             (32, 64, 56, 256, 1, 1), (32, 1024, 14, 256, 1, 1))  # fmt: skip
 Group = tuple[nn.Module, list[torch.Tensor]]
 
 
@@ -61,13 +69,47 @@ def windows() -> Group:
     return Side(layers).to("cuda", torch.bfloat16).eval(), inputs
 
 
+class Gradients(nn.Module):
+    """The gradients of convolutions, whose results are masked as those of relu are."""
+
+    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        every: list[torch.Tensor] = []
+        for k, (_, _, _, _, taps, stride) in enumerate(GRADIENTS):
+            y, gradient, image, weight = inputs[4 * k : 4 * k + 4]
+            numbers = [stride] * 2, [taps // 2] * 2, [1, 1], False, [0, 0], 1, [True, True, False]
+            every += torch.ops.aten.convolution_backward(
+                torch.where(y > 0, gradient, 0), image, weight, None, *numbers
+            )[:2]
+        return every
+
+
+def gradients() -> Group:
+    """Gradients of convolutions with channels innermost."""
+    inputs: list[torch.Tensor] = []
+    for n, c, h, o, taps, stride in GRADIENTS:
+        shapes = (n, o, h // stride, h // stride), (n, c, h, h), (o, c, taps, taps)
+        inputs += [
+            torch.randn(shape, device="cuda", dtype=torch.bfloat16).to(
+                memory_format=torch.channels_last) for shape in (shapes[0], *shapes)
+        ]  # fmt: skip
+    return Gradients(), inputs
+
+
 GROUPS: dict[str, Callable[[], Group]] = {
     "decoding 8 rows": lambda: linears([(8, *size) for size in WEIGHTS], torch.bfloat16),
     "decoding 16 rows": lambda: linears([(16, *size) for size in WEIGHTS], torch.bfloat16),
     "layers f32": lambda: linears(LAYERS, torch.float32),
     "layers bf16": lambda: linears(LAYERS, torch.bfloat16),
     "convolutions": windows,
+    "gradients": gradients,
 }
+
+
+def weight_rate(problem: str, us: float) -> str:
+    """The TB/s at which a product of few rows reads its weight, which is what it waits for."""
+    sizes = re.match(r"mm (?:bf16|f16) (\d+)x\d+, (\d+)x(\d+)", problem)
+    rows, depth, columns = map(int, sizes.groups()) if sizes else (FEW + 1, 0, 0)
+    return "" if rows > FEW else f", {2 * depth * columns / us / 1e6:.2f} TB/s"
 
 
 def told(record: dict[str, Any]) -> str:
@@ -79,7 +121,8 @@ def told(record: dict[str, Any]) -> str:
     best, label = min(own, default=(float("nan"), "none"))
     who = record["winner"]["backend"]
     return (f"{record['problem']}: library {library:.2f}, irc {first:.2f}, best {best:.2f} "
-            f"({library / best:.2f}) {label}; {who} of {len(times)}")  # fmt: skip
+            f"({library / best:.2f}) {label}; {who} of {len(times)}"
+            f"{weight_rate(record['problem'], best)}")  # fmt: skip
 
 
 def compiled(group: Group, **options: Any) -> tuple[Callable[..., Any], float]:
