@@ -217,7 +217,8 @@ class _Chooser:
         self, op: loop.ComputeOp, readers: Sequence[loop.ReadOp], summary: Summary
     ) -> bool:
         """Whether a map does nothing but round the sums of a contraction's tiles for a contraction
-        that multiplies them on a GPU: what is stored between both is narrow then."""
+        that multiplies them on a GPU, or for a map over more points, as one that puts them between
+        others is: what is stored between both is narrow then."""
         types = [value.type for value in (op.results[0], *summary.sources)]
         sizes = [element_bytes(each.element) for each in types if isinstance(each, TensorType)]
         if not self.target.is_gpu or min(sizes[1:], default=0) <= sizes[0]:
@@ -230,7 +231,9 @@ class _Chooser:
             reader = left.pop()
             if tiled(reader, self.target) is not None:
                 return True
-            if reader is not None and reader not in seen and is_map(reader):
+            if isinstance(reader, loop.ComputeOp) and reader not in seen and is_map(reader):
+                if _points(reader) > _points(op):
+                    return True
                 seen.add(reader)
                 left += [read.parent_op for read in self.readers(reader)]
         return False
@@ -434,6 +437,10 @@ def compute_readers(op: Operation) -> list[loop.ReadOp]:
 def is_needed(op: Operation) -> bool:
     """Whether more than computes take what an operation makes."""
     return sum(r.use_count for r in op.results) > len(compute_readers(op))
+
+
+def _points(op: loop.ComputeOp) -> int:
+    return points(a.extent for a in op.axis_list)
 
 
 def reads_across(read: loop.ReadOp, op: loop.ComputeOp, as_stored: bool = False) -> bool:
