@@ -87,6 +87,9 @@ def window_sums(call: graph.CallAten, target: Target) -> WindowSums | None:
     if result.element not in (bf16, f16, f32) or image.element is not result.element:
         return None
     taps = tuple(n for n in weight.shape[2:] if n != 1)
+    turned = bool(arguments["transposed"]) != (gradient is not None)
+    if turned and outputs == [0] and any(step != 1 for step in arguments["stride"]):
+        return None  # several products
     if gradient is not None and outputs == [1]:
         places = arguments["input"] if arguments["transposed"] else gradient
         depth = (image.shape[0], *tensor_type(places).shape[2:])

@@ -86,6 +86,11 @@ def test_the_images_gradient_multiplies_the_results_channels() -> None:
     assert (windows.sums.m, windows.sums.n) == (4 * 7 * 7, 256)
 
 
+def test_nothing_is_said_of_several_products() -> None:
+    (call,) = calls_of(gradient(0, stride=2), arrays(4, 512, 8, 512, stride=2))
+    assert window_sums(call, H200) is None and window_parts(call, H200) == [1]
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_nothing_is_said_of_what_is_no_product_of_matrices(dtype: torch.dtype) -> None:
     """f32 with all of its bits is cut into parts of bf16, whose sums are apart."""

@@ -52,6 +52,8 @@ CASES: list[tuple[Any, tuple[int, ...], dict[str, int]]] = [
     (convolved, (2, 24, 5, 16, 3, 1), {"split_k": 2, "tile_k": 32}),
     (image_gradient, (2, 16, 16, 32, 3, 1), {"split_k": 2}),
     (image_gradient, (2, 16, 7, 16, 3, 1), {"split_k": 9}),
+    (image_gradient, (2, 16, 8, 32, 3, 2), {}),
+    (image_gradient, (2, 24, 7, 16, 1, 2), {}),
     (weight_gradient, (2, 32, 6, 16, 3, 1), {}),
     (weight_gradient, (4, 16, 7, 16, 3, 1), {"split_k": 4}),
     (weight_gradient, (4, 48, 7, 24, 3, 2), {"split_k": 2, "tile_n": 32}),

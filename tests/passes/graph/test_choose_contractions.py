@@ -230,9 +230,9 @@ def test_the_options_say_who_may():
         ("TRITON", torch.mm, [(3, 4), (4, 5)], "the options allow no kernel"),
         (
             "IRC",
-            partial(torch.conv_transpose2d, stride=2),
+            partial(torch.conv_transpose2d, stride=2, dilation=2),
             [(1, 2, 4, 4), (2, 3, 3, 3)],
-            "it is transposed, and its stride is not 1",
+            "it is transposed, and a stride and a dilation have a common divisor",
         ),
     ],
 )

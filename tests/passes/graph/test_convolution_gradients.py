@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from torch.nn import functional
 
 import irc
 from irc.analysis.channels_last import BACKWARD
-from irc.dialects import graph, kernel
+from irc.dialects import graph, host, kernel
 from irc.frontend.backend import recording
 from irc.ir.passes import PassContext, PassManager
 from irc.options.options import from_mapping
@@ -52,6 +53,11 @@ CASES: list[dict[str, Any]] = [
     {"padding": (3, 3)},
     {"transposed": True}, {"transposed": True, "padding": (1, 2), "groups": 2},
     {"transposed": True, "dilation": (2, 2), "padding": (1, 1)},
+    {"stride": (2, 3), "dilation": (3, 2), "padding": (5, 0), "image": (11, 13)},
+    {"stride": (2, 1), "dilation": (2, 1)}, {"taps": (1, 1), "padding": (2, 1)},
+    {"stride": (3, 3), "taps": (2, 2), "image": (2, 7)}, {"image": (12,), "stride": (2,)},
+    {"transposed": True, "stride": (2, 1), "padding": (1, 0)},
+    {"transposed": True, "stride": (3, 2), "taps": (2, 3), "groups": 2},
 ]  # fmt: skip
 
 
@@ -67,11 +73,18 @@ def convolve(case: dict[str, Any], x: Any, w: Any, b: Any) -> torch.Tensor:
     return result
 
 
-def image_is_ours(case: dict[str, Any]) -> bool:
-    """Whether the image's gradient is a product of irc's: one of a convolution with stride 1 and
-    no more padding than its window takes."""
-    few = max(case.get("padding", [0])) <= 2
-    return bool(case.get("transposed")) or (set(case.get("stride", [1])) == {1} and few)
+def turned_products(case: dict[str, Any]) -> int:
+    """How many products an image's gradient or a transposed convolution is: one for the places with
+    each remainder by the stride that taps reach; 0 where it is the library's."""
+    taps = sizes_of(case)[1][2:]
+    usual = (1,) * len(taps)
+    count = 1
+    for n, step, apart in zip(taps, case.get("stride", usual), case.get("dilation", usual),
+                              strict=True):  # fmt: skip
+        if math.gcd(step, apart) > 1:
+            return 0
+        count *= min(n, step)
+    return count
 
 
 def orders_of(case: dict[str, Any]) -> list[bool]:
@@ -105,9 +118,12 @@ def test_values(case: dict[str, Any], last: bool) -> None:
         assert mine.grad is not None and theirs.grad is not None
         torch.testing.assert_close(mine.grad.double(), theirs.grad, atol=2e-5, rtol=1e-5)
         assert mine.grad.stride() == mine.stride() or not mine.numel() or last
-    whole = image_is_ours(case)
+    turned = turned_products(case)
     counts = [products_of(one.imported.module) for one in made]
-    assert counts == [(1, 0), (1 + whole, 1 - whole)]
+    if case.get("transposed"):
+        assert counts == [(turned, 0), (2, 0)]
+    else:
+        assert counts == [(1, 0), (1 + turned, not turned)]
 
 
 def test_what_is_no_number_reaches_what_it_is_multiplied_with() -> None:
@@ -194,6 +210,32 @@ def test_a_gpu_measures_each_gradient(
     assert [value.type.shape for value in results] == [(4, 512, 7, 7), (512, 512, 3, 3), (512,)]
 
 
+def lowered(function: Any, args: list[torch.Tensor]) -> Any:
+    """A function's module for a GPU, as kernels, with irc's products alone."""
+    module = put_on(irc.trace(function, args), "cuda:0")
+    options = from_mapping({**OPTIONS, "max_autotune": False, "max_autotune_gemm": True})
+    context = PassContext(target="sm_90", options=options.replace(max_autotune_budget=0))
+    for name, text in stages("sm_90", options).items():
+        if name != "kernel-to-host":
+            PassManager.parse(text).run(module, context)
+    return module
+
+
+@pytest.mark.parametrize(("taps", "products"), [(3, 4), (1, 1)])
+def test_what_is_put_between_other_places_is_stored_narrow(taps: int, products: int) -> None:
+    def function(g: Any, x: Any, w: Any) -> Any:
+        rest = None, [2, 2], [taps // 2] * 2, [1, 1], False, [0, 0], 1, [True, False, False]
+        return torch.ops.aten.convolution_backward(g, x, w, *rest)[0]
+
+    shapes = (8, 128, 28, 28), (8, 128, 56, 56), (128, 128, taps, taps)
+    module = lowered(function, [torch.randn(s).bfloat16() for s in shapes])
+    launches = [op for op in module.walk() if isinstance(op, host.LaunchOp)]
+    dots = [sum(isinstance(op, kernel.DotOp) for op in module.lookup(launch.callee).walk())
+            for launch in launches]  # fmt: skip
+    assert sum(dots) == products and not dots[-1]
+    assert {str(v.type.element) for op in launches for v in op.results} == {"bf16"}
+
+
 def test_what_is_read_as_zero_needs_no_condition_behind_it() -> None:
     """The weight's gradient, whose depth isn't a multiple of a step."""
 
@@ -202,12 +244,7 @@ def test_what_is_read_as_zero_needs_no_condition_behind_it() -> None:
         return torch.ops.aten.convolution_backward(g, x, w, *rest)[1]
 
     images = [torch.randn(2, 64, 7, 7).bfloat16().to(memory_format=torch.channels_last)] * 2
-    module = put_on(irc.trace(function, [*images, torch.randn(64, 64, 3, 3).bfloat16()]), "cuda:0")
-    options = from_mapping({**OPTIONS, "max_autotune": False, "max_autotune_gemm": True})
-    context = PassContext(target="sm_90", options=options.replace(max_autotune_budget=0))
-    for text in stages("sm_90", options).values():
-        if "kernel-to-host" not in text:
-            PassManager.parse(text).run(module, context)
+    module = lowered(function, [*images, torch.randn(64, 64, 3, 3).bfloat16()])
     kernels = [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
     dots = [func for func in kernels if any(isinstance(op, kernel.DotOp) for op in func.walk())]
     assert len(dots) == 1

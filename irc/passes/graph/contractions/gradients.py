@@ -3,9 +3,8 @@
     image's: windows of the result's gradient times the weight, turned round in each dimension
     weight's: windows of the image times the result's gradient, summed over images and places
 
-A transposed convolution is the image's gradient of a convolution, and the other way round. What
-would be multiplied with zeros between places, the image's gradient where the stride is not 1,
-stays the library's.
+A transposed convolution is the image's gradient of a convolution, and the other way round. Where
+the stride is not 1 that has several products (`strided_gradients`).
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from irc.passes.graph.contractions.products import (
     dot_general,
     result_type,
 )
+from irc.passes.graph.contractions.strided_gradients import Strided, remainders_of, strided_product
 
 IMAGE, WEIGHT, BIAS = range(3)
 """The gradients that a call gives, in the order of its mask."""
@@ -199,20 +199,27 @@ def turned_form(
     wide, sizes = accumulator_of(result.element), tensor_type(weight).shape
     if wide is None:
         return f"there are no products of {result.element}"
-    if any(step != 1 for step in stride):
-        return "it is transposed, and its stride is not 1"
     taps = [n for n in sizes[2:] if isinstance(n, int)]
     if len(taps) != len(stride) or not isinstance(sizes[0], int) or not isinstance(sizes[1], int):
         return "its weight has symbolic sizes"
     around = [d * (n - 1) - p for d, n, p in zip(dilation, taps, padding, strict=True)]
-    if min(around) < 0:
-        return "it is transposed, and its padding is more than its window"
+    whole = all(step == 1 for step in stride) and min(around) >= 0
+    alike = [remainders_of(*each) for each in zip(stride, padding, dilation, taps, strict=True)]
+    every = [each for each in alike if each is not None]
+    if not whole and len(every) < len(alike):
+        return "it is transposed, and a stride and a dilation have a common divisor"
+    places = (*tensor_type(image).shape[2:], *result.shape[2:])
+    if not whole and not all(isinstance(size, int) for size in places):
+        return "it is transposed, with a stride or more padding than its window, and symbolic"
     inner, outer = sizes[0] // groups, sizes[1]
 
     def form(builder: Builder, schedule: A.Attribute | None) -> Value:
         apart = reshaped(builder, weight, (groups, inner, outer, *taps))
         order = [0, 2, 1, *range(3, 3 + len(taps))]
         turned = reshaped(builder, permuted(builder, apart, order), (groups * outer, inner, *taps))
+        if not whole:
+            c = Strided(image, turned, bias, stride, padding, dilation, groups)
+            return strided_product(builder, c, every, result, wide, schedule, taps_first)
         dims = [2 + k for k, n in enumerate(taps) if n != 1]
         if dims:
             turned = builder.value(graph.Reverse, turned, dims=dims)
