@@ -33,7 +33,7 @@ KNOWN = {
     "passes/graph/attention/masks.py": {"LOWEST": MEANING},
     "passes/graph/attention/recognize.py": {"_DEPTH": REACH},
     "passes/graph/contractions/measured.py": {
-        "FIRST": REACH, "GPU_BUILDS, BUILDS, LEAST": REACH, "LARGE": REACH, "LONG": REACH,
+        "FIRST": REACH, "GPU_BUILDS, BUILDS, LEAST": REACH, "LARGE": REACH,
         "PARTS": REACH, "SLOWED": REACH,
     },
     "passes/graph/contractions/surroundings.py": {
@@ -58,7 +58,7 @@ KNOWN = {
     "passes/kernel/cpu/place.py": {"ENTRY, OUTER, SHARED": NAMES},
     "passes/kernel/gpu/contraction.py": {"ROWS, DEPTH, COLUMNS": NAMES},
 
-    "passes/kernel/gpu/contraction_schedule.py": {"DESCRIBED": FORMAT},
+    "passes/kernel/gpu/contraction_schedule.py": {"DESCRIBED": FORMAT, "LINES": FORMAT},
     "passes/kernel/gpu/form.py": {"ENDS_ORDER": NAMES},
     "passes/kernel/gpu/odd_rows.py": {"GROUP_BYTES": FORMAT},
     "passes/kernel/gpu/plan.py": {"INDEX_LIMIT": FORMAT},

@@ -72,7 +72,8 @@ CASES: dict[str, tuple[Product, dict[str, Any]]] = {
     "parts_beyond_the_columns": (
         Product(50, 72, 33, epilogue=GATED), {"column_parts": 2, "tile_n": 16}),
     "columns_of_two_powers": (
-        Product(50, 140, 33, epilogue=GATED), {"tile_m": 64, "tile_n": 96, "column_parts": 2}),
+        Product(50, 140, 33, b_strides=(1, 33), epilogue=GATED),
+        {"tile_m": 64, "tile_n": 96, "column_parts": 2}),
     "swapped_epilogue": (
         Product(7, 70, 33, epilogue=GATED), {"column_parts": 2, "products": "swapped"}),
     "odd_rows_in_groups": (Product(48, 103, 40), {"row_group": 8, **SMALL}),
@@ -291,6 +292,37 @@ def test_no_narrow_part_of_columns_stands_beside_a_wide_one_in_registers(columns
         made = formed(attrs.evolve(computed, m=m, n=n).text())
         width = made.schedule.entries.as_dict()["tile_n"].value
         assert width & -width >= min(64, width)
+
+
+@pytest.mark.parametrize("depth, more", [(64, {}), (512, {"num_stages": 1})])
+def test_no_narrow_part_is_in_registers_for_want_of_steps_ahead(
+    depth: int, more: dict[str, Any]
+) -> None:
+    """What is read goes through registers where one step alone is in flight; what lies along the
+    depth may, and wide tiles."""
+    plain, given = Product(512, 1440, depth), {"tile_n": 144, **NARROW, **more}
+    with pytest.raises(InvalidIR, match="of 144 columns have parts of fewer than 64"):
+        formed(plain.text(), **given)
+    assert formed(attrs.evolve(plain, b_strides=(1, depth)).text(), **given).source
+    assert formed(plain.text(), **{**given, "tile_n": 192}).source
+    for m, n in ((512, 1440), (788, 768), (2048, 2304)):
+        made = formed(attrs.evolve(plain, m=m, n=n).text(), **more)
+        width = made.schedule.entries.as_dict()["tile_n"].value
+        assert width & -width >= min(64, width)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("depth", [64, 500])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("columns", [96, 144, 160, 192, 1440])
+def test_a_gpu_has_products_of_columns_as_they_lie(
+    depth: int, dtype: torch.dtype, columns: int
+) -> None:
+    product = Product(512, columns, depth, dtype=dtype)
+    args, kernel = product.arguments("cuda"), formed(product.text())
+    tensors, result = kernel.tensors(args)
+    runtime.launch(kernel.func, kernel.source, tensors)
+    near(product, tensors[result].cpu(), expected(product, [a.cpu() for a in args]))
 
 
 @pytest.mark.gpu

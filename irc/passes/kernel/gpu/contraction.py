@@ -163,10 +163,12 @@ class _DotKernel:
             return
         for _, contraction in self.space.contractions:
             dot, right = factor_of(contraction, self.precision), self._sides(contraction)[1]
-            if isinstance(dot, Dot) and not is_copied(right, dot, contraction.depth):
+            depth, step = _points(contraction.depth), self.frame.setting("tile_k")
+            ahead = self.frame.setting("num_stages") > 1 and not provable_le(depth, step)
+            if isinstance(dot, Dot) and not is_copied(right, dot, contraction.depth, ahead):
                 raise InvalidIR(
                     f"its tiles of {self.blocks[1]} columns have parts of fewer than {FIRST}, and "
-                    "a factor that is computed on the way lies along them", op=self.plan.op,
+                    "a factor that goes through registers lies along them", op=self.plan.op,
                 )  # fmt: skip
 
     def _counts(self) -> list[Dim]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from irc.analysis.cost import op_cost
+from irc.analysis.loop import points
 from irc.analysis.multiplied import Multiplied, length_bytes, multiplied_by, row_bytes
 from irc.analysis.tile_cost import ROW, StagedTile, TileCost, TileShape
 from irc.dialects import arith, loop
@@ -29,6 +30,8 @@ from irc.passes.kernel.gpu.odd_rows import product_row_group
 from irc.passes.kernel.gpu.plan import INDEX_LIMIT, GpuPlan, strides_of
 from irc.target.gpu import GpuFeatures
 
+LINES = 2
+"""The most lines of memory that a step of the depth has of a tile."""
 DESCRIBED = 90
 """The compute capability from which on the hardware copies tiles."""
 
@@ -56,7 +59,8 @@ def contraction_entries(
     access = preset.get("access") or A.StringAttr(_access(space, dots, gpu))
     described = access == A.StringAttr("descriptors")
     word = str(getattr(precision, "value", ""))
-    multiplied = multiplied_of(plan, space, dots, gpu, word, described)
+    ahead = preset.get("num_stages") != A.IntegerAttr(1)
+    multiplied = multiplied_of(plan, space, dots, gpu, word, described, ahead)
     if multiplied.plain and "precision" not in preset:
         multiplied = multiplied.exactly(gpu)
         precision = A.StringAttr(CUT if multiplied.cut else "ieee")
@@ -134,9 +138,12 @@ def multiplied_of(
     gpu: GpuFeatures,
     precision: str,
     described: bool,
+    ahead: bool = True,
 ) -> Multiplied:
-    """What a plan's contractions multiply, with how its rows lie in memory."""
+    """What a plan's contractions multiply, with how its rows lie in memory. ahead: steps of the
+    depth are in flight beside the one that is multiplied, where there are several."""
     whole = dots[0].element is f32
+    longest = LINES * gpu.step_bytes // min(element_bytes(dot.element) for dot in dots)
     behind = sum(
         op_cost(op, gpu) for member in plan.members if not member.own
         for op in member.compute.block.ops
@@ -150,7 +157,8 @@ def multiplied_of(
         least_step=dots[0].least[2], apart=any(dot.element in (f8E4M3FN, f8E5M2) for dot in dots),
         read=max(_float_bytes(read) for member in plan.members for read in member.compute.reads
                  if member.own),
-        copied=all(is_copied(contraction.right, dot, contraction.depth)
+        copied=all(is_copied(contraction.right, dot, contraction.depth,
+                             ahead and points(a.extent for a in contraction.depth) > longest)
                    for (_, contraction), dot in zip(space.contractions, dots, strict=True)),
     )  # fmt: skip
 

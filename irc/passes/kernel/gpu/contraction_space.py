@@ -11,7 +11,7 @@ from irc.dialects import loop
 from irc.dialects.kernel.dots import Dot, dot_of
 from irc.ir.attributes import Type
 from irc.ir.symbols import Dim, coefficient, dim_product
-from irc.ir.types import bf16, f16, f32
+from irc.ir.types import bf16, element_bytes, f16, f32
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, offset_of
 
 #: What factors of f32 are rounded to where a schedule says so.
@@ -95,14 +95,17 @@ def lies_along(side: Side, depth: Sequence[loop.AxisAttr]) -> bool:
     return coefficient(offset_of(list(read.indices), read.source.type), depth[-1].name) == 1
 
 
-def is_copied(side: Side, dot: Dot, depth: Sequence[loop.AxisAttr]) -> bool:
+def is_copied(side: Side, dot: Dot, depth: Sequence[loop.AxisAttr], ahead: bool) -> bool:
     """Whether tiles of a factor are copied into a processor's memory as they are read, or lie along
     the depth there. Others go through registers; of these Triton 3.6 multiplies a part of fewer
     than 64 columns beside a wider one wrongly, or reads memory that isn't there (an H200, 512x512
-    by 512x1440, `x @ w.relu()` in tiles of 96, 144 and 160 columns: all columns of the narrow part
-    were wrong; those of 64, 128 and 192 are right)."""
-    if side.reads_zero and side.narrow.type is dot.element:
-        return True
+    by 512x1440, `x @ w.relu()` in tiles of 96, 144 and 160 columns, and `x @ w` in those of 144
+    with one step in flight: all columns of the narrow part were wrong; those of 64, 128 and 192 are
+    right). Elements of 16 bits alone are multiplied from there as they lie. ahead: several steps of
+    the depth are in flight."""
+    if ahead and element_bytes(dot.element) == 2 and side.reads_zero:
+        if side.narrow.type is dot.element:
+            return True
     name = depth[-1].name if depth else ""
     offsets = [offset_of(list(read.indices), read.source.type) for read in side.reads]
     return any(coefficient(offset, name) == 1 for offset in offsets)
