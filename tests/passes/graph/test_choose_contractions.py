@@ -555,3 +555,31 @@ def test_values_of_a_symbolic_number_of_rows(options, dtype):
             wanted = wide[2](wide[1](wide[0](x.double())))
             error = (model(x).double() - wanted).abs().max()
             assert (program(x).double() - wanted).abs().max() <= 4 * error + 1e-6
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_convolutions_of_pixels_whose_sizes_are_symbols(frozen):
+    """Images and places are the rows: axes that are collapsed by their sizes, and may be vectors'
+    axes for some. Channels are the columns, which are known."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(64, 128, 1), torch.nn.ReLU(), torch.nn.Conv2d(128, 64, 1),
+        torch.nn.BatchNorm2d(64),
+    ).eval()  # fmt: skip
+    wide, options = copy.deepcopy(model).double(), {"freezing": frozen}
+    context = PassContext(target=with_parts(), options=from_mapping(options))
+    module = irc.trace(model, (torch.randn(4, 64, 16, 16),), dynamic=True)
+    passes = f"functional,{'freeze,' * frozen}aten-to-graph,graph-to-layout,layout-to-loop"
+    PassManager.parse(f"{passes},fuse-loops,loop-to-kernel", verify="each").run(module, context)
+    assert irc.print_op(module).count("kernel.dot_rows") >= 2
+    if "amx-bf16" not in TargetFeatures.host().sets:
+        return
+    torch._dynamo.reset()
+    with torch.no_grad():
+        program = torch.compile(model, backend="irc", dynamic=True,
+                                options={**options, "target": str(with_parts())})  # fmt: skip
+        for count, size in ((4, 16), (2, 16), (7, 16), (3, 9), (2, 1), (5, 23)):
+            x = torch.randn(count, 64, size, size)
+            wanted = wide(x.double())
+            error = (model(x).double() - wanted).abs().max()
+            assert (program(x).double() - wanted).abs().max() <= 4 * error + 1e-6

@@ -22,7 +22,8 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.renaming import rename_symbols
 from irc.ir.symbols import Dim, dim_product, free_symbols, symbol
 from irc.passes.kernel.cpu.contraction.choose import TILES, schedule_tiles
-from irc.passes.kernel.cpu.plan import plan_for_cpu
+from irc.passes.kernel.cpu.contraction.tiling import simplify_places
+from irc.passes.kernel.cpu.plan import find_collapses, plan_for_cpu
 from irc.passes.kernel.plan.plan import flatten
 from irc.target import Target
 
@@ -32,6 +33,7 @@ FORM = ("products", "vector_axis", "pack_left", "pack_right", "group", "block_de
 """Where one of these differs, it is looked for the very size from which on it does; else the
 schedule of the next rung begins at the geometric mean."""
 
+ROW_AXES = ("row_axis", "outer_rows")
 WHOLE = ("tile_rows", "block_rows")
 MATRICES = (A.StringAttr("matrix"), A.StringAttr("bf16x6"))
 OF_ROWS: Mapping[A.Attribute, Sequence[str]] = {
@@ -67,6 +69,7 @@ def schedule_by_size(op: Operation, target: Target) -> bool:
     if compute is None:
         return False
     size, ranges = _ranges(compute, size)
+    ranges = [attrs.evolve(each, entries=_with_columns(compute, each.entries)) for each in ranges]
     chosen = [] if size is None else [
         each for sizes in ranges for each in _in_range(op, size, sizes, target)
     ]  # fmt: skip
@@ -82,6 +85,22 @@ def schedule_by_size(op: Operation, target: Target) -> bool:
             own["variants"] = A.ArrayAttr(variants)
         part.attributes["schedule"] = loop.ScheduleAttr("cpu", A.DictAttr(own))
     return True
+
+
+def _with_columns(compute: loop.ComputeOp, entries: Entries) -> Entries:
+    """Entries with the axis of columns that registers of whole tiles are to have, where these are
+    among them: one of a number of points. Without them where no side of the contraction has such an
+    axis alone."""
+    contraction = contraction_of(compute)
+    if entries.get("products") not in MATRICES or isinstance(contraction, str):
+        return entries
+    known = [axes[0].name for axes in (contraction.columns, contraction.rows)
+             if len(axes) == 1 and not free_symbols(axes[0].extent)]  # fmt: skip
+    if not known:
+        return {name: entry for name, entry in entries.items() if name != "products"}
+    if "vector_axis" in entries or len(known) > 1:
+        return entries
+    return {**entries, "vector_axis": A.StringAttr(known[0])}
 
 
 def _in_range(
@@ -227,13 +246,43 @@ def scheduled_with(
     assert op.parent is not None
     op.parent.insert_before(twin, op)
     try:
-        _preset(twin, tiles)
+        fitting = _without_other_axes(twin, tiles, target)
+        if fitting is None:
+            return None
+        _preset(twin, fitting)
         if _tiles(twin, target) is None:
             return None
         return [dict(part.attributes["schedule"].entries.as_dict())  # type: ignore[attr-defined]
                 for part in _parts(twin)]  # fmt: skip
     finally:
         twin.erase()
+
+
+def _without_other_axes(op: Operation, tiles: Entries, target: Target) -> Entries | None:
+    """Entries of tiles without those of axes that an operation has not, as axes are collapsed by
+    their sizes: these are chosen again. None where the axis of columns is one of them."""
+    plan = plan_for_cpu(flatten(op), scratch=target.features.stack_bytes)
+    simplify_places(plan)
+    find_collapses(plan)
+    shared = {axis.name for axis in plan.shared}
+    depth = {axis.name for axis in plan.members[0].own}
+    if not _names(tiles, "vector_axis") <= shared:
+        return None
+    left = dict(tiles)
+    if not _names(tiles, "row_axis") | _names(tiles, "outer_rows") <= shared:
+        left = {name: entry for name, entry in left.items() if name not in ROW_AXES}
+    if _names(tiles, "depth_order") != depth:
+        left.pop("depth_order", None)
+    return left
+
+
+def _names(tiles: Entries, key: str) -> set[str]:
+    """The axes that an entry names."""
+    entry = tiles.get(key)
+    if isinstance(entry, A.StringAttr):
+        return {entry.value}
+    every = entry if isinstance(entry, A.ArrayAttr) else ()
+    return {each.value for each in every if isinstance(each, A.StringAttr)}
 
 
 def _boundary(
