@@ -1,7 +1,7 @@
 """Models on a CPU, each compiler's every mode: irc's best against the best of TorchInductor's.
 
     python -m bench.best_models [--model bert-base] [--dtype bfloat16] [--threads 8] [--rounds 9]
-    python -m bench.best_models --sides irc,irc-frozen,irc-tuned,inductor
+    python -m bench.best_models --sides irc,irc-frozen,irc-tuned,inductor [--dynamic]
 
 Sides, a process each: `irc`, `irc-frozen` (freezing), `irc-tuned` (freezing and max_autotune), the
 same of Inductor, and `eager`. Those that measure are compiled one after the other, with all
@@ -63,7 +63,8 @@ def prepare(case: dict[str, Any], backend: str) -> Prepared:
     name, options = backend.partition("-")[0], dict(SIDES[backend])
     if name == "irc" and case["budget"] and "max_autotune" in options:
         options["max_autotune_budget"] = case["budget"]
-    call = compiled(module, name, dynamic=False, **({"options": options} if options else {}))
+    told = {"options": options} if options else {}
+    call = compiled(module, name, dynamic=case["dynamic"], **told)
 
     def step() -> Any:
         with torch.no_grad():
@@ -166,7 +167,7 @@ def measure(name: str, asked: argparse.Namespace) -> dict[str, float]:
         ]  # fmt: skip
         try:
             case = {"model": name, "dtype": asked.dtype, "error": not asked.no_errors,
-                    "budget": asked.budget}  # fmt: skip
+                    "budget": asked.budget, "dynamic": asked.dynamic}  # fmt: skip
             facts = all_compiled(sides, case)
             left = [side for side in sides if side.backend in facts]
             times = in_turn(left, asked.rounds)
@@ -228,6 +229,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=0, help="of irc's tuning, seconds")
     parser.add_argument("--seconds", type=float, default=1e9, help="no model begins after them")
     parser.add_argument("--no-errors", action="store_true")
+    parser.add_argument("--dynamic", action="store_true", help="sizes are symbols")
     parser.add_argument("--where", action="store_true", help="what takes a call's time")
     asked = parser.parse_args()
     print_load()

@@ -407,13 +407,10 @@ def difference(program: RandomProduct, place: str = "cpu", seed: int = 0) -> str
     number of parts in which a GPU sums up depths."""
     if place not in ("triton", "cuda"):
         return _difference(program, place)
-    short = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = False  # of f32 all bits are compared
-    try:
-        with mock.patch.object(measured, "parts_of", some_parts(random.Random(seed))):
-            return _difference(program, place)
-    finally:
-        torch.backends.cudnn.allow_tf32 = short
+    # Of f32 all bits are compared.
+    whole = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
+    with whole, mock.patch.object(measured, "parts_of", some_parts(random.Random(seed))):
+        return _difference(program, place)
 
 
 def _difference(program: RandomProduct, place: str) -> str:
