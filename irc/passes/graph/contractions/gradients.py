@@ -36,7 +36,7 @@ from irc.passes.graph.contractions.products import (
     dot_general,
     result_type,
 )
-from irc.passes.graph.contractions.strided_gradients import Strided, remainders_of, strided_product
+from irc.passes.graph.contractions.strided_gradients import remainders_of, strided_product
 
 IMAGE, WEIGHT, BIAS = range(3)
 """The gradients that a call gives, in the order of its mask."""
@@ -218,7 +218,7 @@ def turned_form(
         order = [0, 2, 1, *range(3, 3 + len(taps))]
         turned = reshaped(builder, permuted(builder, apart, order), (groups * outer, inner, *taps))
         if not whole:
-            c = Strided(image, turned, bias, stride, padding, dilation, groups)
+            c = ConvolutionParts(image, turned, bias, stride, padding, dilation, groups)
             return strided_product(builder, c, every, result, wide, schedule, taps_first)
         dims = [2 + k for k, n in enumerate(taps) if n != 1]
         if dims:

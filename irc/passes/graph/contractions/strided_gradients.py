@@ -39,20 +39,6 @@ class Reached:
     shift: int
 
 
-@attrs.frozen
-class Strided:
-    """What is multiplied: an image (the result's gradient), and a weight [channels of the result,
-    channels of the image, taps...], neither turned round nor split by groups."""
-
-    image: Value
-    weight: Value
-    bias: Value | None
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int
-
-
 def remainders_of(step: int, padding: int, dilation: int, taps: int) -> list[Reached] | None:
     """What the places with each remainder read; None where a step and a dilation have a common
     divisor, so that there are several first taps."""
@@ -68,15 +54,16 @@ def remainders_of(step: int, padding: int, dilation: int, taps: int) -> list[Rea
 
 def strided_product(
     builder: Builder,
-    c: Strided,
+    c: ConvolutionParts,
     every: Sequence[Sequence[Reached]],
     result: TensorType,
     wide: Type,
     schedule: A.Attribute | None,
     taps_first: bool,
 ) -> Value:
-    """The gradient, or the result of a transposed convolution. every: of each dimension what the
-    places with each remainder read."""
+    """The gradient, or the result of a transposed convolution. c: its image is the result's
+    gradient, its weight [channels of the result, channels of the image, taps...], neither turned
+    round nor split by groups. every: of each dimension what the places with each remainder read."""
     steps, sizes = c.stride, result.shape[2:]
     counts = [-(-size // step) for size, step in zip(sizes, steps, strict=True)]  # type: ignore[operator]
     type_ = result.with_shape((*result.shape[:2], *counts))
@@ -99,7 +86,7 @@ def strided_product(
 
 def _piece(
     builder: Builder,
-    c: Strided,
+    c: ConvolutionParts,
     alike: Sequence[Reached],
     result: TensorType,
     wide: Type,
@@ -162,4 +149,4 @@ def _between(builder: Builder, pieces: Sequence[Value], dim: int) -> Value:
     return reshaped(builder, joined, (*shape[:dim], shape[dim] * len(pieces), *shape[dim + 1 :]))
 
 
-__all__ = ["Reached", "Strided", "remainders_of", "strided_product"]
+__all__ = ["Reached", "remainders_of", "strided_product"]
