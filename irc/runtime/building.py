@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
+import torch
 
 from irc.cache.store import shared_cache
 from irc.dialects.aten.trust import check_trust
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import PassContext
 from irc.options.options import Options
+from irc.program.devices import gpu_of_arguments
 from irc.runtime.build_program import (
     MAIN,
     BuildOptions,
@@ -60,8 +62,9 @@ def build(
         raise UserError("check_bounds is of kernels for a CPU: it has no meaning for triton")
     if chosen.check_bounds:
         return _build_checked(module, counters or {})
-    parts = compiled_parts(module, chosen, counters)
-    return load(parts, getattr(module, "resources", {}), chosen)
+    with _on_its_gpu(module):
+        parts = compiled_parts(module, chosen, counters)
+        return load(parts, getattr(module, "resources", {}), chosen)
 
 
 def _build_checked(module: Any, counted: Mapping[str, int]) -> Executable:
@@ -94,6 +97,13 @@ def compile_cached(
     pass at all; where passes or patterns of the user's have a say, only code is taken from the
     cache.
     """
+    with _on_its_gpu(module):
+        return _compile_cached(module, lower, pipeline, options)
+
+
+def _compile_cached(
+    module: Any, lower: Callable[[Any], PassContext | None], pipeline: str, options: Any
+) -> Executable:
     chosen = BuildOptions.of(options)
     check_trust(module)
     settle(module)
@@ -114,6 +124,16 @@ def compile_cached(
         if context is None or not context.provisional:
             store(key, parts)
     return load(parts, module.resources, chosen)
+
+
+def _on_its_gpu(module: Any) -> contextlib.AbstractContextManager[Any]:
+    """The GPU of a program's tensors as the current one: the self-tests of what is called natively
+    take memory of that one alone. A thread begins with the first GPU as its own, which a process
+    that works with another one (`torch.cuda.set_device`) has nothing to do with."""
+    if not settle(module).is_gpu or not torch.cuda.is_available():
+        return contextlib.nullcontext()
+    number = gpu_of_arguments(module, MAIN)
+    return contextlib.nullcontext() if number is None else torch.cuda.device(number)
 
 
 def _helpers(module: Any, options: BuildOptions) -> contextlib.AbstractContextManager[None]:
