@@ -246,6 +246,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("place-pieces"),
         Step("factor-axes"),
         Step("rows-first"),
+        Step("cut-rows", is_cpu),
         Step("merge-computes"),
         Step("group-computes"),
         Step("attach-checks"),

@@ -63,8 +63,6 @@ def verify_dot_rows(op: Any) -> None:
                 f"sums products of {element} up in {dot.accumulator}")  # fmt: skip
     if len(op.apart) not in (0, 2):
         op.fail(f"has {len(op.apart)} distances between parts, not one for each factor, or none")
-    if op.apart and not op.in_tiles:
-        op.fail("rows that are cut into parts are in tiles (in_tiles)")
     rows, columns, depth = dot.tile
     if op.tiles not in (1, 2) or op.columns not in (columns, 2 * columns):
         op.fail(f"multiplies {op.tiles} tiles of rows and a panel of {op.columns} columns, not one "

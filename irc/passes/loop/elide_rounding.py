@@ -103,9 +103,12 @@ def _is_stored(op: loop.YieldOp, value: Value, wide: Type) -> bool:
 
 
 def _drops_digits(op: Operation, stay: Set[Attribute]) -> bool:
-    """Whether an operation is a narrowing to 16 bits that may go. Nobody narrows to 8 but for the
-    rounding."""
+    """Whether an operation is a narrowing to 16 bits that may go. Nobody narrows to 8, or says how
+    it is to be rounded, but for the rounding."""
     if not isinstance(op, arith.TruncFOp) or cast(FloatType, op.results[0].type).width != 16:
+        return False
+    mode = op.attributes.get("roundingmode")
+    if isinstance(mode, StringAttr) and mode.value not in arith.ROUNDING:
         return False
     return op.attributes.get("rounding") not in stay
 

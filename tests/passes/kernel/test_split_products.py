@@ -246,7 +246,6 @@ def test_what_does_not_fit_is_refused(form, entries, reason):
 
 @pytest.mark.parametrize("change, reason", [
     (("%half, %half", "%half"), "1 distances between parts"),
-    ((", in_tiles = true", ""), "are in tiles"),
 ])  # fmt: skip
 def test_the_operation_is_verified(change, reason):
     pointer = "!kernel.ptr<bf16>"

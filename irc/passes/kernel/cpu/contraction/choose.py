@@ -335,7 +335,7 @@ class _TileChooser:
         """Whether rows must be packed for registers that hold whole tiles, or are meant to be."""
         if own.has("pack_left"):
             return own.pack_left
-        return own.is_split or not reads_terms(self._sides(own)[0], self.row_run, self.depth_run)
+        return not reads_terms(self._sides(own)[0], self.row_run, self.depth_run, own)
 
     def _dividing(self, own: CpuSchedule, most: int) -> int:
         """The most rows of a tile up to so many that blocks which are there consist of."""
@@ -368,7 +368,7 @@ class _TileChooser:
         fill(inner="columns" if few else "rows")
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
-        if not asked and not own.pack_right:
+        if not (asked or own.pack_right or own.is_split):
             # Each point packs them for itself.
             together = own.point_columns or estimate(self.columns.extent)
             own.pack_left |= together >= self.target.features.matrix_columns

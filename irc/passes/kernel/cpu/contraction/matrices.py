@@ -7,11 +7,12 @@ are side by side: of bf16, `w[floordiv(n, 16), floordiv(k, 2), mod(n, 16), mod(k
 of a tile go into the room of the tile's sums, from where what follows takes them.
 
 Factors of f32 are cut into three parts of bf16 when they are packed: a = a1 + a2 + a3, each with 8
-of its 24 bits. The one with the rows always is; one with the columns that was frozen has an array
-of panels for each part, which the products read as their sum. Of the nine products of parts three
-are less than 2^-24 of the whole and are left out, so that sums are as exact as those of f32 (Henry,
-Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
-Computations", 2019), and take six of the registers' products for 16 times a vector's rate.
+of its 24 bits. What has the rows may have been cut by another kernel (`cut-rows`), and one with the
+columns that was frozen has an array of panels for each part; products read them as their sum. Of
+the nine products of parts three are less than 2^-24 of the whole and are left out, so that sums are
+as exact as those of f32 (Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence
+Datatype For Higher-Precision Computations", 2019), and take six of the registers' products for 16
+times a vector's rate.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def misfit(
         return f"its terms are no multiple of {tile[2]}, or its columns no number"
     if panel not in (tile[1], 2 * tile[1]):
         return f"a panel has {tile[1]} or {2 * tile[1]} columns, not {panel}"
-    if not left.packed and (own.is_split or not reads_terms(left, rows, depths)):
+    if not left.packed and not reads_terms(left, rows, depths, own):
         return "the factor with the rows has not its terms side by side"
     if right.packed:
         along = reads_depth(right, columns.name, depths)
@@ -91,8 +92,18 @@ def misfit(
     return ""
 
 
-def reads_terms(left: TiledFactor, rows: AxisRun, depths: AxisRun) -> bool:
-    """Whether the factor with the rows has its terms side by side where it lies."""
+def reads_terms(
+    left: TiledFactor, rows: AxisRun, depths: AxisRun, own: CpuSchedule
+) -> bool:
+    """Whether the factor with the rows, or each part of it, has its terms side by side where it
+    lies."""
+    if own.is_split:
+        dot, first = rows_for(left, own), left.first
+        if dot is None or first is None or first.storage is None:
+            return False
+        if first.storage.element is not dot.element:
+            return False
+        left = attrs.evolve(left, access=first)
     return reads_rows(left, rows, depths) and reads_depth(left, rows.axis.name, depths)
 
 
@@ -202,7 +213,7 @@ def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
         pointer, step = owner.memory[LEFT], dot.tile[0] * owner.known_depth
     else:
         pointer, place = tile.left_begin()
-        place, access = emitter.plus(place, depth.lower), tiling.left.access
+        place, access = emitter.plus(place, depth.lower), tiling.left.begin
         assert access is not None
         along = coefficient(access.expression, tiling.rows.name) or 0
         step = emitter.scalar(along, tile.scope)
@@ -218,7 +229,8 @@ def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
                 emitter.value(terms)]  # fmt: skip
     if tiling.parts > 1:
         apart = emitter.scalar(owner.parts_apart, tile.scope)
-        operands += [emitter.value(part), emitter.value(apart)]
+        between = part if tiling.left.packed else tiling.left.apart
+        operands += [emitter.value(between), emitter.value(apart)]
     every = [_fetch_next(tile, column, dot)] if tiling.parts > 1 else []
     if tiling.schedule.woven:
         every.append(finish_before(tile, column, dot))

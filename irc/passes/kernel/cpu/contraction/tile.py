@@ -288,7 +288,7 @@ class SumTile:
             passed = emitter.times(emitter.minus(self.row, self.rows.lower), width)
             base = emitter.minus(emitter.plus(self.scope.names[LEFT], passed), self.depth.lower)
             return self.owner.memory[LEFT], self.tiling.factor_element, base, 1
-        access = factor.access
+        access = factor.begin
         assert access is not None and access.storage is not None
         scope.names[self.tiling.rows.name] = self.row
         base = emitter.scalar(substitute(access.expression, {depth: 0}), scope)
