@@ -156,8 +156,9 @@ class GpuFigures(Speeds):
     wide_programs: Annotated[int, Figure(
         "program instances", "the least of such a reduction")] = 1024
     wide_warps: Annotated[int, Figure(
-        "warps", "of a tile of such a reduction (bf16 8192x3072: 14.0 us of an H200, 18.2 with 8; "
-        "8192x8192 37 us, 74 as other columns)", least=1, power=True, most=16)] = 4
+        "warps", "of a tile of such a reduction, whose threads have 32 bytes each (bf16 8192x3072: "
+        "13.1 us of an H200, 14.6 with 2, 16.6 with 4; 4096x4096 7.5 and 9.4; 8192x8192 36 us, 74 "
+        "as other columns)", least=1, power=True, most=16)] = 1
     odd_columns: Annotated[int, Figure(
         "rows", "of a tile where steps along the reduction are no multiple of 16 bytes, so that a "
         "thread moves elements one by one: 240 us rather than 757 for 8192x30523 f32",
@@ -166,8 +167,9 @@ class GpuFigures(Speeds):
     held_column_points: Annotated[int, Figure(
         "points", "of a tile that holds a strided reduction of few rows as a whole")] = 16384
     held_column_thread: Annotated[int, Figure(
-        "points", "of a thread of such a tile, as long as 4 warps are enough; else twice as many",
-        least=1, power=True)] = 8
+        "points", "of a thread of such a tile, as long as 4 warps are enough; else eight times as "
+        "many (weights of a norm of f32 8192x768: 16.2 us of an H200, 18.0 with 8)",
+        least=1, power=True)] = 2
     unrolled_points: Annotated[int, Figure(
         "points", "that are combined one after the other for each of many rows: windows of a "
         "pooling")] = 16

@@ -177,11 +177,12 @@ class _JoinPlanner:
         )
 
     def goes_along(self, large: Sequence[host.LaunchOp], members: Sequence[host.LaunchOp]) -> bool:
-        """Whether launches are one large one and others so tiny that it takes no longer."""
-        warps = {self.kernels[m.callee].num_warps for m in members}
+        """Whether launches are one large one and others so tiny that it takes no longer, with its
+        warps."""
+        warps = [int(self.kernels[m.callee].num_warps or 4) for m in (*large, *members)]
         most = self.options.tiny_bytes
         tiny = [m for m in members if launch_bytes(m, self.kernels[m.callee]) <= most]
-        return len(large) == 1 and len(tiny) == len(members) - 1 and len(warps) == 1
+        return len(large) == 1 and len(tiny) == len(members) - 1 and warps[0] == max(warps)
 
     def scratch_bytes(self, launch: Operation) -> int:
         """The scratch memory of a launch's kernel."""

@@ -156,6 +156,20 @@ def test_a_tiny_launch_goes_along_with_a_large_map() -> None:
     assert launches(lambda x, y: (x.exp(), y.sin()), large, torch.randn(128, 256)) == 2
 
 
+def test_a_tiny_launch_goes_along_with_larger_tiles() -> None:
+    """A table's zeros have tiles of more warps than a check of places, which gets them, too."""
+    grad, places = torch.randn(4096, 256), torch.randint(0, 20000, (4096,))
+    module = formed(
+        lambda g, i: torch.ops.aten.embedding_dense_backward(g, i, 20000, -1, False),
+        [grad, places],
+    )
+    assert joined(module) == 1
+    (both,) = [k for k in kernels(module).values() if "_" in k.sym_name]
+    (sums,) = [k for k in kernels(module).values() if "_" not in k.sym_name]
+    # What is added to rows is read along them; a byte for each row that says where isn't.
+    assert (both.num_warps, sums.num_warps) == (8, 2)
+
+
 def decoding(token: Any, place: Any, table: Any, weight: Any, turn: Any) -> Any:
     """A token's row of a table and its norm, and rows of a smaller table by another index."""
     x = functional.embedding(token, table)

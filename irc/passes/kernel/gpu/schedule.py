@@ -175,10 +175,12 @@ def _blind_block(
     """Points and warps of tiles that wait for nothing, where there are many: those that only store
     are larger, as program instances start one after the other, those that are combined with what
     memory has are smaller."""
-    read = [size for _, _, size, stored in accesses(plan) if not stored]
+    read = [(size, m.rows[-1] in free_symbols(o))
+            for m, o, size, stored in accesses(plan) if not stored]  # fmt: skip
     if any(o.kind == "scatter" for m in plan.members for o in m.compute.output_list):
         few = total < gpu.scattered_block * gpu.started_programs
-        return (block, warps) if few or min(read, default=4) < 4 else (gpu.scattered_block, 2)
+        narrow = min((size for size, along in read if along), default=4) < 4
+        return (block, warps) if few or narrow else (gpu.scattered_block, 2)
     if read:
         return block, warps
     each = sum(size for _, _, size, _ in accesses(plan))
@@ -261,7 +263,7 @@ def _columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -
     entries["r_block"] = A.IntegerAttr(r)
     if rows and r == longest and x < gpu.column_block:
         points, each = x * r // gpu.warp, gpu.held_column_thread
-        return max(1, min(16, max(min(4, points // each), points // (2 * each))))
+        return max(1, min(16, max(min(4, points // each), points // (8 * each))))
     programs = max(1, estimate(rows) // x) if isinstance(rows, int) else gpu.parallel
     # A thread has 64 bytes of an array.
     bytes_ = gpu.column_warps * min(4, max(arrays, default=4))
