@@ -258,6 +258,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("expand-winograd", makes_winograd),
         Step("share-reads", is_cpu),
         Step("expand-attention", makes_attention, {"parts": "split_products"}),
+        Step("narrow-integers", is_gpu),
         Step("schedule", chooses=True),
         Step("tune", tunes),
         Step("form-kernels"),

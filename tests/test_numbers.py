@@ -72,6 +72,7 @@ KNOWN = {
         "FACTOR": REACH, "LEAST_SIZE, MOST_SIZE": REACH, "BISECTIONS": REACH,
     },
     "passes/kernel/tune.py": {"BUILDS, LEAST": REACH, "MOST_STEPS, GPU_STEPS": REACH},
+    "passes/kernel/narrow_integers.py": {"_LEAST, _MOST": FORMAT, "_EXACT": FORMAT},
     "passes/layout/elide_layout_copies.py": {"COPY, READ": NAMES},
     "passes/layout/shared_results.py": {"LIMIT": REACH},
     "passes/loop/elide_rounding.py": {"_MAX_DEPTH": REACH},

@@ -176,7 +176,7 @@ def test_a_named_pipeline_takes_the_options_of_a_compile() -> None:
         PassManager.parse(pipeline.pipeline_text("llvm", options, functional=False))
     )
     gpu = PassManager.parse("loop-to-kernel{target=sm_90}")
-    assert str(gpu).startswith("schedule{target=gpu}")
+    assert str(gpu).startswith("narrow-integers,schedule{target=gpu}")
 
 
 @pytest.mark.parametrize(("text", "message"), [

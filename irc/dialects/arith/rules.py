@@ -261,7 +261,7 @@ def double_not(x, y):
     return arith.xori(arith.xori(x, y), y), x
 
 
-def _power_of_two(c: float) -> bool:
+def has_exact_inverse(c: float) -> bool:
     """A power of two near one, whose inverse is exact."""
     if not isinstance(c, float):
         return False
@@ -273,6 +273,6 @@ def _inverse(c: float) -> float:
     return 1.0 / c
 
 
-@rewrite.rule(where=_power_of_two)
+@rewrite.rule(where=has_exact_inverse)
 def divide_by_power_of_two(x, c: Number):
     return arith.divf(x, c), arith.mulf(x, _inverse)

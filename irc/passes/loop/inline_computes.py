@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 
-import attrs
-
 from irc.analysis.contraction import follows_tiles, tiled, times_evaluated
 from irc.analysis.cost import class_of, moved, told, work
 from irc.analysis.loop import array_bytes, estimate, is_map, is_unit, points
@@ -15,7 +13,7 @@ from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.rewrite.fuel import NO_FUEL
-from irc.ir.symbols import Dim, free_symbols
+from irc.ir.symbols import Dim, free_symbols, substitute
 from irc.ir.traits import Terminator
 from irc.ir.types import TensorType, element_bytes
 from irc.passes.common.bodies import axis, clean_block, extents_of
@@ -28,6 +26,8 @@ from irc.passes.loop.once import (
     narrowed,
 )
 from irc.passes.loop.positions import fold_position, fold_scatters, is_true
+from irc.passes.loop.quotients import fold_quotient
+from irc.passes.loop.summary import Summary
 from irc.target import Target, target_of
 from irc.target.costs import Cost
 
@@ -35,30 +35,6 @@ ONCE = "it differs by column only, and is computed once for its reader"
 EPILOGUE = "it is computed with the sums of a contraction, whose kernel stores it instead of these"
 TURNED = "it lays elements out that its readers would gather again and again"
 NEEDED = "its array is needed anyway, by a result or by something else than a compute"
-
-
-@attrs.define
-class Summary:
-    """What one evaluation of a map does, with everything that is inlined into it.
-
-    work: the sum of its operations' classes (`irc.analysis.cost`); ops: operations; sources: arrays
-    read, with their bytes; indirect: whether an index comes from a read; masked: whether one of its
-    own reads has a mask; reads: number of `loop.read`.
-    """
-
-    work: int = 0
-    ops: int = 0
-    reads: int = 0
-    indirect: bool = False
-    masked: bool = False
-    sources: dict[Value, int] = attrs.field(factory=dict)
-
-    @property
-    def is_view(self) -> bool:
-        """Whether it only reads, at one place that is known."""
-        if self.work or self.reads > 1:
-            return False
-        return not self.indirect and not self.masked
 
 
 @register_pass
@@ -155,12 +131,7 @@ class _Chooser:
                 maker = source.defining_op
                 total.masked |= inner.mask is not None
                 if maker is not None and maker in self.chosen:
-                    part = self.summaries[maker]
-                    total.work += part.work
-                    total.ops += part.ops
-                    total.reads += part.reads
-                    total.indirect |= part.indirect
-                    total.sources.update(part.sources)
+                    total.inline(inner, self.summaries[maker], self.is_apart(inner))
                     continue
                 total.reads += 1
                 total.sources[source] = array_bytes(source.type)
@@ -168,7 +139,13 @@ class _Chooser:
             elif Terminator not in inner.traits:
                 total.work += class_of(inner)
             total.ops += 1
+        total.settle()
         return total
+
+    def is_apart(self, read: loop.ReadOp) -> bool:
+        """Whether what a read evaluates isn't what another read at its place does: it is looked
+        up, or not always read; on a CPU its decisions were measured with all counted so."""
+        return bool(read.positions) or read.mask is not None or not self.target.is_gpu
 
     def refusal(self, op: loop.ComputeOp) -> str | None:
         """Why a map that computes read is not inlined; None when it is."""
@@ -367,10 +344,14 @@ class _Chooser:
                     count += reads_across(inner, op, self.target.is_gpu)
         return count
 
-    def work_along(self, op: loop.ComputeOp, names: set[str]) -> int:
+    def work_along(
+        self, op: loop.ComputeOp, names: set[str], places: Mapping[str, Dim] | None = None,
+        seen: set[tuple[object, ...]] | None = None,
+    ) -> int:  # fmt: skip
         """The operations of what differs along the axes `names` in one evaluation of a
-        map, with everything that is inlined into it: the rest is done once for all their points."""
-        total = 0
+        map, with everything that is inlined into it: the rest is done once for all their points.
+        places: what its axes are of the outermost map; seen: what was counted of that already."""
+        total, seen = 0, set() if seen is None else seen
         differs: set[Value] = set()
         for inner in op.block.ops:
             if Terminator in inner.traits:
@@ -387,11 +368,17 @@ class _Chooser:
             maker = inner.source.defining_op if isinstance(inner, loop.ReadOp) else None
             if maker in self.chosen:
                 assert isinstance(maker, loop.ComputeOp)
-                pairs = zip(maker.axis_list, dims, strict=True)
-                shifts = not differs.isdisjoint(inner.positions)  # type: ignore[attr-defined]
-                total += self.work_along(
-                    maker, {a.name for a, d in pairs if shifts or names & free_symbols(d)}
-                )
+                pairs = list(zip(maker.axis_list, dims, strict=True))
+                assert isinstance(inner, loop.ReadOp)
+                shifts = not differs.isdisjoint(inner.positions)
+                along_it = {a.name for a, d in pairs if shifts or names & free_symbols(d)}
+                at = {a.name: substitute(d, places or {}) for a, d in pairs}
+                key = (maker, *at.values(), frozenset(along_it))
+                if self.is_apart(inner):
+                    total += self.work_along(maker, along_it, at)
+                elif key not in seen:
+                    seen.add(key)
+                    total += self.work_along(maker, along_it, at, seen)
             elif not dims:
                 total += class_of(inner)
         return total
@@ -551,5 +538,5 @@ def inline_into(
     if inlined:
         drop_selects(block)
         drop_masks(block, extents, near_bytes)
-        clean_block(block, lambda op: fold_position(op, block, extents))
+        clean_block(block, lambda op: fold_position(op, block, extents) or fold_quotient(op, block))
     return inlined

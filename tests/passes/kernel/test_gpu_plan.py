@@ -277,7 +277,10 @@ def test_indices_of_32_bits(array, ranges, expected):
 
 def test_functions_with_steps():
     for made, expected in (("math.exp", False), ("math.floor", True), ("math.trunc", True)):
-        assert lone([SQUARE], (64, 64), [(0, (I0, I1))], made=made).steps is expected
+        plan = lone([SQUARE], (64, 64), [(0, (I0, I1))], made=made)
+        ops = list(plan.members[0].compute.block.ops)
+        assert plan.has_steps_behind(plan.members[0], ops[0]) is expected
+        assert not plan.has_steps_behind(plan.members[0], ops[-1])
 
 
 def test_the_mask_of_a_reduction():

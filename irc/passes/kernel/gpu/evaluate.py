@@ -113,7 +113,7 @@ class Evaluator:
             return self._one_more(function, self.b.find((function.operands[0], point.key)))
         operands = [self.b.find((o, point.key)) for o in op.operands]
         if isinstance(op, arith.DivFOp):
-            return self._division(op, *operands)
+            return self._division(member, op, *operands)
         if op in self.rough:
             return self.b.like(op, operands, rough=A.UNIT)
         return self.b.like(op, operands)
@@ -131,10 +131,10 @@ class Evaluator:
             return Below.of(self.b, top).power(self.b, element)
         return self.b.like(op, [self.b.like(gap, [element, top])], rough=A.UNIT)
 
-    def _division(self, op: Operation, top: Tile, bottom: Tile) -> Tile:
+    def _division(self, member: GpuMember, op: Operation, top: Tile, bottom: Tile) -> Tile:
         """A quotient; of many tops to a bottom as a product with its inverse."""
         shared = len(bottom.dims) < len(union(top, bottom)) and bottom.element is f32
-        if not shared or self.plan.steps:
+        if not shared or self.plan.has_steps_behind(member, op):
             return self.b.like(op, [top, bottom])
         read = op.operands[1].defining_op
         origin = self.plan.origin(read.source) if isinstance(read, loop.ReadOp) else None

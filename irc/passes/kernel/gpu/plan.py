@@ -121,10 +121,14 @@ class GpuPlan:
         """(result of `op`, the member's value)."""
         return self.flat.outputs
 
-    @property
-    def steps(self) -> bool:
-        """Whether a body has a function with steps, which could make much of the last bit."""
-        return any(Jumps in op.traits for m in self.members for op in m.compute.block.ops)
+    def has_steps_behind(self, member: GpuMember, op: Operation) -> bool:
+        """Whether a body has a function with steps that may be of what an operation of a member
+        gives, which could make much of its last bit: behind it, or in a member that follows."""
+        later = self.members[self.members.index(member) + 1 :]
+        bodies = [list(m.compute.block.ops) for m in later]
+        own = list(member.compute.block.ops)
+        bodies.append(own[own.index(op) + 1 :])
+        return any(Jumps in each.traits for body in bodies for each in body)
 
     def origin(self, source: Value) -> Origin | None:
         """Where a local array comes from; None for an input."""
