@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+import irc
+from irc.dialects import loop
+from irc.ir.passes import PassContext, PassManager
+from irc.pipeline import stages
+from tests.passes.graph.aten_programs import put_on
 from tests.passes.loop.texts import expanded, parsed, ran, remarks
 
 ARGUMENTS = ("%x: f32[100, 100], %w: f32[100, 100], %v: f32[96, 100], %i: i64[100], %c: i1[100], "
@@ -246,3 +252,20 @@ def test_positions_are_not_looked_up_twice():
     assert refused(made, *readers, results=f"%y: {TYPE}, %w0: {TYPE}") == [
         "each of its readers would look its positions up"
     ]
+
+
+def test_what_is_read_at_one_place_several_times_counts_once_on_a_gpu() -> None:
+    """T5's buckets of distances: 36 operations, 304 where each read counts what it reads anew."""
+
+    def bias(table: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(128)
+        distance = places[None, :] - places[:, None]
+        far = 8 + (torch.log(distance.abs().float() / 8) / 2.77 * 8).long()
+        near = torch.where(distance.abs() < 8, distance.abs(), far.clamp(max=15))
+        return table[(distance > 0).long() * 16 + near]
+
+    module = put_on(irc.trace(bias, [torch.randn(32, 8)]), "cuda:0")
+    texts = list(stages("sm_90").items())
+    until = ",".join(text for name, text in texts if not name.startswith(("loop", "kernel")))
+    PassManager.parse(until).run(module, PassContext(target="sm_90"))
+    assert sum(isinstance(op, loop.ComputeOp) for op in module.walk()) == 1
