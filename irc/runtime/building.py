@@ -62,7 +62,7 @@ def build(
         raise UserError("check_bounds is of kernels for a CPU: it has no meaning for triton")
     if chosen.check_bounds:
         return _build_checked(module, counters or {})
-    with _on_its_gpu(module):
+    with on_its_gpu(module):
         parts = compiled_parts(module, chosen, counters)
         return load(parts, getattr(module, "resources", {}), chosen)
 
@@ -97,7 +97,7 @@ def compile_cached(
     pass at all; where passes or patterns of the user's have a say, only code is taken from the
     cache.
     """
-    with _on_its_gpu(module):
+    with on_its_gpu(module):
         return _compile_cached(module, lower, pipeline, options)
 
 
@@ -126,7 +126,7 @@ def _compile_cached(
     return load(parts, module.resources, chosen)
 
 
-def _on_its_gpu(module: Any) -> contextlib.AbstractContextManager[Any]:
+def on_its_gpu(module: Any) -> contextlib.AbstractContextManager[Any]:
     """The GPU of a program's tensors as the current one: the self-tests of what is called natively
     take memory of that one alone. A thread begins with the first GPU as its own, which a process
     that works with another one (`torch.cuda.set_device`) has nothing to do with."""
@@ -152,4 +152,4 @@ def _watches_passes(options: Any) -> bool:
     return bool(options.check_semantics or options.remarks) or options.fuel >= 0
 
 
-__all__ = ["build", "compile_cached"]
+__all__ = ["build", "compile_cached", "on_its_gpu"]

@@ -29,7 +29,7 @@ from irc.ir.symbols import Dim, evaluate
 from irc.ir.types import FloatType, TensorType, contiguous_strides
 from irc.options.options import DEFAULT, Options
 from irc.runtime import metrics
-from irc.runtime.building import build
+from irc.runtime.building import build, on_its_gpu
 from irc.runtime.executable import Executable
 from irc.tuning.candidate import Candidate
 from irc.tuning.problem import Problem, main_of, target_of_problem
@@ -48,8 +48,9 @@ def built(problem: Problem, candidate: Candidate, options: Options = DEFAULT) ->
     """The program of a problem that runs as a candidate says. Raises what passes raise."""
     module = problem.with_candidate(candidate)
     context = PassContext(options=options.replace(remarks=""), explains=False)
-    PassManager.parse(problem.pipeline).run(module, context)
-    return build(module, None, options)
+    with on_its_gpu(module):  # a thread begins with the first one
+        PassManager.parse(problem.pipeline).run(module, context)
+        return build(module, None, options)
 
 
 def arguments_of(problem: Problem) -> list[Any]:

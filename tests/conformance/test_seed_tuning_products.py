@@ -172,7 +172,7 @@ def test_tensors_on_the_second_gpu_are_tuned_and_run_there(workers: str) -> None
     """`irc.tuning` measures there: the first GPU has no memory taken in this process."""
     if torch.cuda.device_count() < 2:
         pytest.skip("there is one GPU")
-    torch.cuda.reset_accumulated_memory_stats(0)
+    torch.cuda.memory._record_memory_history(stacks="python")  # tells who takes it
     taken = torch.cuda.memory_stats(0).get("allocation.all.allocated", 0)
     asked = {
         **MEASURED, "max_autotune_gemm_backends": "ATEN,Triton", "autotune_local_cache": False,
@@ -186,7 +186,8 @@ def test_tensors_on_the_second_gpu_are_tuned_and_run_there(workers: str) -> None
     assert found.device == torch.device("cuda:1")
     assert_equal(found, product_of_sines(*args), 1e-2)
     assert irc.metrics.select_algorithm_precompile == 1
-    assert torch.cuda.memory_stats(0).get("allocation.all.allocated", 0) == taken
+    now = torch.cuda.memory_stats(0).get("allocation.all.allocated", 0)
+    assert now == taken, torch.cuda.memory._snapshot()["device_traces"][0]
 
 
 def strided(shape: tuple[int, ...], strides: tuple[int, ...], **how: Any) -> torch.Tensor:

@@ -289,3 +289,10 @@ def test_the_mask_of_a_reduction():
     assert reduction.mask is None
     reduction.dim = SimpleNamespace(mask="lanes")
     assert reduction.mask == "lanes"
+
+
+def test_an_array_of_one_number_has_tiles_of_one():
+    entries: dict[str, A.Attribute] = {}
+    plan = lone([tensor()], [], [(0, ())])
+    assert schedule._pointwise(plan, GpuFeatures(), entries) >= 1
+    assert entries["x_block"] == A.IntegerAttr(1)

@@ -175,7 +175,7 @@ def _blind_block(
     """Points and warps of tiles that wait for nothing, where there are many: those that only store
     are larger, as program instances start one after the other, those that are combined with what
     memory has are smaller."""
-    read = [(size, m.rows[-1] in free_symbols(o))
+    read = [(size, any(name in free_symbols(o) for name in m.rows[-1:]))
             for m, o, size, stored in accesses(plan) if not stored]  # fmt: skip
     if any(o.kind == "scatter" for m in plan.members for o in m.compute.output_list):
         few = total < gpu.scattered_block * gpu.started_programs
