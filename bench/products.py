@@ -3,6 +3,7 @@
     OMP_NUM_THREADS=1 python -m bench.products [--rounds 15] [--rows 256] [--element bf16]
                                                [--threads 8] [--schedule 'tile_rows = 8 : i64']
                                                [--target avx2] [--shapes 512x768x4 4096x64x2]
+                                               [--steady 100]
 
 For each shape (rows, inner, columns), in turn in each round: the machine's limit (a loop of irc's
 that multiplies and adds registers; of registers of whole tiles, products of what the first-level
@@ -12,13 +13,16 @@ bias, gelu and an array added. Given are billions of operations a second, shares
 other ratios, all as medians over rounds of what was measured in the same round: another program on
 the machine slows both sides. A product of few rows reads its weight once: `read` is the share of
 one core's read bandwidth. `least` is what the product with all that follows it takes at least, of
-the bare one's time, if the array that is added comes from memory at that bandwidth.
+the bare one's time, if the array that is added comes from memory at that bandwidth. With `--steady
+N` a sample beside which the machine's limit is less than 0.8 of its best is taken again, up to N
+times; printed is how many stayed disturbed.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +34,7 @@ import torch
 
 import irc
 from bench.common import print_load, table
+from bench.steady import Steady
 from irc.analysis.contraction import grouped
 from irc.analysis.processor_ways import multiplies_parts
 from irc.codegen.llvm.jit import load_object
@@ -205,6 +210,29 @@ def matrix_limit(target: Target) -> Limit:
     return Limit(MATRIX_LOOP, target, memory, TILES, 2 * 32 * 32 * 256)
 
 
+WATCHED = 200
+"""Tiles of a loop that tells whether the machine is quiet: a tenth of a millisecond."""
+
+
+def watch(target: Target) -> Callable[[], float]:
+    """What gives this core's rate of products, by registers of whole tiles where it has such: these
+    are what others slow down most."""
+    if "amx-bf16" in target.features.sets:
+        memory = torch.zeros(1 << 15, dtype=torch.bfloat16)
+        loop = Limit(MATRIX_LOOP, target, memory, WATCHED, 2 * 32 * 32 * 256)
+    else:
+        loop = limits(target)[0]
+        loop.turns, loop.work = TURNS // 64, loop.work / 64
+    loop.run()
+
+    def rate() -> float:
+        start = time.thread_time()
+        loop.run()
+        return loop.work / (time.thread_time() - start)
+
+    return rate
+
+
 def limits(target: Target, pairs: bool = False) -> tuple[Limit, Limit]:
     """Operations in registers, of f32 or of pairs of bf16, and bytes that are read."""
     lanes, sums = target.vector_bits // 32, ACCUMULATORS[target.vector_bits]
@@ -275,10 +303,10 @@ def cut_panels(weight: torch.Tensor) -> torch.Tensor:
 
 def measure(
     shape: tuple[int, int, int], element: str, rounds: int, entries: str, target: Target,
-    limit: Callable[[], object], cut: bool = True,
+    limit: Callable[[], object], cut: bool = True, steady: Steady | None = None,
 ) -> dict[str, list[float]]:  # fmt: skip
     """Seconds of each way, and of the limit, round by round. cut: f32 is cut into parts where the
-    processor's figures say that it is."""
+    processor's figures say that it is. steady: what takes samples."""
     rows, inner, columns = shape
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[element]
     x, weight = torch.randn(rows, inner).to(dtype), torch.randn(columns, inner).to(dtype)
@@ -310,15 +338,21 @@ def measure(
     }
     count = max(1, int(4e8 / (rows * inner * columns)))
     times: dict[str, list[float]] = {name: [] for name in (*ways, "limit")}
-    for _ in range(rounds + 2):
+
+
+    def seconds(call: Callable[[], object], count: int) -> float:
         start = clock()
-        limit()
-        times["limit"].append(clock() - start)
-        for name, call in ways.items():
-            start = clock()
-            for _ in range(count):
-                call()
-            times[name].append((clock() - start) / count)
+        for _ in range(count):
+            call()
+        return (clock() - start) / count
+
+    for _ in range(rounds + 2):
+        for name, call, calls in (("limit", limit, 1), *((n, c, count) for n, c in ways.items())):
+            if steady is None:
+                times[name].append(seconds(call, calls))
+            else:
+                take = functools.partial(seconds, call, calls)
+                times[name].append(steady.sample(take))
     return {name: each[2:] for name, each in times.items()}
 
 
@@ -340,6 +374,7 @@ def main() -> None:
     parser.add_argument("--shapes", type=shape_of, nargs="*", help="only these, in place of all")
     parser.add_argument("--target", default="host", help="as avx2: what irc's code may use")
     parser.add_argument("--whole", action="store_true", help="f32 is not cut into parts")
+    parser.add_argument("--steady", type=int, default=0, help="attempts at a quiet sample")
     options = parser.parse_args()
     torch.set_grad_enabled(False)
     torch.set_num_threads(options.threads)
@@ -359,13 +394,15 @@ def main() -> None:
     elif group > 1:
         limit = limits(target, pairs=True)[0]
         print(f"one core: {limit.rate():.1f} GFLOP/s of pairs of {options.element}")
-    lines, most = [], limit.on(options.threads)
+    lines, most, steady = [], limit.on(options.threads), None
+    if options.steady:
+        steady = Steady(watch(target), options.steady)
     every = [(rows, *sizes) for rows in options.rows for sizes in SIZES
              if options.inner in (None, sizes[0])]  # fmt: skip
     for shape in options.shapes or every:
         rows, inner, columns = shape
         times = measure(shape, options.element, options.rounds, options.schedule, target, most,
-                        not options.whole)  # fmt: skip
+                        not options.whole, steady)  # fmt: skip
         operations = 2 * rows * inner * columns / 1e9
         # As many operations of the limit, in the time that they would take.
         share = operations / (limit.work * options.threads)
@@ -390,6 +427,8 @@ def main() -> None:
             "ATen/limit", "irc/limit", "oneDNN/limit", "frozen/limit", "read", "ATen:irc",
             "oneDNN:frozen", "fused:frozen", "least"]  # fmt: skip
     print(table(head, lines))
+    if steady is not None:
+        print(f"{steady.disturbed} of {steady.taken} samples disturbed")
     print_load()
 
 

@@ -111,8 +111,12 @@ def _how_many(rows: int, columns: int, target: Target) -> int:
 
 
 def _split_speeds(packed: bool, target: Target) -> tuple[int, ...]:
-    """Those of irc's kernels for factors of f32 that are cut into parts."""
-    return target.features.own_split_panels if packed else target.features.own_split
+    """Those of irc's kernels for factors of f32 that are cut into parts; of more threads than are
+    sure to gain by that, none."""
+    features = target.features
+    if target.threads > features.split_threads:
+        return tuple(0 for _ in features.own_split)
+    return features.own_split_panels if packed else features.own_split
 
 
 def fills_panels(columns: Dim, target: Target) -> bool:

@@ -145,6 +145,8 @@ def test_parts_are_multiplied_where_figures_say_that_they_are_faster(
     for frozen, wanted in zip((False, True), parts, strict=True):
         assert multiplies_parts(sizes, f32, target, frozen) == wanted
         assert not multiplies_parts(sizes, f32, with_tiles(()), frozen)
+        several = attrs.evolve(target, threads=target.features.split_threads + 1)
+        assert not multiplies_parts(sizes, f32, several, frozen)
         assert not multiplies_parts(sizes, bf16, target, frozen)
 
 
