@@ -36,7 +36,10 @@ EVENT_RECORD, EVENT_WAIT = COPY_OUT + 1, COPY_OUT + 2
 LAUNCH_EARLY = COPY_OUT + 3
 #: For each device where the flags of its checks are (`irc.runtime.late_flags`; 0: it has none).
 FLAGS = COPY_OUT + 4
-TABLE_WORDS = FLAGS + DEVICES
+#: What tells the GPU that is torch's current one, without an exception (0: nothing does). It may be
+#: another one than the driver's: torch puts off making a GPU current that nothing was done on yet.
+GET_DEVICE = FLAGS + DEVICES
+TABLE_WORDS = GET_DEVICE + 1
 #: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 EARLY_ATTRIBUTE = 6
 
@@ -47,6 +50,7 @@ _TORCH_FUNCTIONS = {
     DELETE_GUARD: "aoti_torch_delete_cuda_guard",
     SET_GUARD: "aoti_torch_cuda_guard_set_index",
 }
+_GET_DEVICE = "_ZN3c104cuda9GetDeviceEPa"
 _DRIVER_FUNCTIONS = {
     LAUNCH: "cuLaunchKernel",
     LAUNCH_EARLY: "cuLaunchKernelEx",
@@ -254,6 +258,7 @@ def _opened() -> Gpu:
         if address is None:
             raise DriverError(f"torch doesn't export {name}")
         functions[word] = address
+    functions[GET_DEVICE] = _torch_address(_GET_DEVICE) or 0
     device_type = torch_abi.c_function("aoti_torch_device_type_cuda", ctypes.c_int32)()
     table = table_of(dense_keys(), device_type, functions)
     return Gpu(table, driver, _torch_address, f"cuda {torch.version.cuda}")
@@ -269,6 +274,11 @@ def self_test(gpu: Gpu) -> str | None:
     torch.zeros(1).cuda()
     if gpu.driver.current_context() != gpu.table[CONTEXTS + device]:
         return "torch doesn't use the primary context of a device"
+    if gpu.table[GET_DEVICE]:
+        number = ctypes.c_int8(-1)
+        ask = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(gpu.table[GET_DEVICE])
+        if ask(ctypes.addressof(number)) or number.value != device:
+            return "torch's current device is told differently by its C++ function"
     return _test_stream(gpu, device) or _test_tensors(gpu, device)
 
 

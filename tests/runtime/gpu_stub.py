@@ -87,11 +87,13 @@ class Launch:
 @attrs.define(eq=False, slots=False)
 class Stub:
     """GPUs that record. `streams`: torch's current one by device; `context`: of this thread;
-    `code`: the driver's answer to the next launches; `guards`: what torch's guards were asked."""
+    `torchs`: torch's current device where it is another one than the context's; `code`: the
+    driver's answer to the next launches; `guards`: what torch's guards were asked."""
 
     runs: bool = True
     streams: dict[int, int] = attrs.field(factory=dict)
     context: int = _CONTEXT
+    torchs: int | None = None
     code: int = 0
     launches: list[Launch] = attrs.field(factory=list)
     compiled: list[tuple[str, int]] = attrs.field(factory=list)
@@ -172,6 +174,7 @@ class Stub:
             cuda.LAUNCH_EARLY: (self._launch_early, [pointer] * 4),
             cuda.GET_CONTEXT: (lambda out: _store(out, self.context), [pointer]),
             cuda.SET_CONTEXT: (self._set_context, [pointer]),
+            cuda.GET_DEVICE: (self._get_device, [pointer]),
             cuda.GET_STREAM: (self._stream, [i32, pointer]),
             cuda.CREATE_GUARD: (self._create_guard, [i32, pointer]),
             cuda.DELETE_GUARD: (self._delete_guard, [pointer]),
@@ -187,6 +190,11 @@ class Stub:
 
     def _set_context(self, context: int) -> int:
         self.context = context or 0
+        return 0
+
+    def _get_device(self, out: int) -> int:
+        number = self._device() if self.torchs is None else self.torchs
+        ctypes.c_int8.from_address(out).value = number
         return 0
 
     def _launch_graph(self, graph: int, stream: int) -> int:

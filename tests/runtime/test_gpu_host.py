@@ -302,6 +302,23 @@ def test_a_thread_without_a_context_gets_the_devices(stub, one_kernel, monkeypat
     assert stub.context == stub.context_of(1) and len(stub.guards) == 4
 
 
+def test_a_gpu_that_is_only_the_drivers_is_made_torchs(stub, one_kernel, monkeypatch):
+    """torch puts off making a GPU current that nothing was done on yet: the driver's is the one
+    from before, but handles and memory would be those of the other."""
+    call = stub.build(one_kernel, monkeypatch)
+    stub.torchs = 1
+    stub.call(call, torch.randn(8, 16))
+    assert stub.launches[0].context == stub.context == stub.context_of(0)
+    assert [what for what, _ in stub.guards] == ["create", "delete"]
+    stub.torchs = 0
+    stub.guards.clear()
+    stub.call(call, torch.randn(8, 16))
+    assert not stub.guards
+    stub.gpu.table[cuda.GET_DEVICE] = 0  # nothing tells
+    stub.call(call, torch.randn(8, 16))
+    assert [what for what, _ in stub.guards] == ["create", "delete"]
+
+
 def test_each_step_is_on_the_gpu_of_its_arrays(stub, one_kernel, monkeypatch):
     """y on the first GPU, z on the second, and again on the first."""
     program = moved(read_host_program(one_kernel))

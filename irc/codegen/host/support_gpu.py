@@ -8,9 +8,10 @@ a plain dense tensor of that GPU. `irc_gpu_check_number`, with the same argument
 the CPU: torch takes its numbers (without dimensions) beside a GPU's tensors, and attention saves
 such as its own.
 
-`irc_gpu_enter(table, device, guard) -> i32`: makes the GPU this thread's current one if it isn't,
-and stores a guard of torch's, which remembers the one before, at `guard` (which holds null, or a
-guard that was stored before). `irc_gpu_leave(table, guard)` deletes it.
+`irc_gpu_enter(table, device, guard) -> i32`: makes the GPU this thread's current one, unless it is
+the driver's and torch's (whose handles, of cuBLAS say, are those of its own), and stores a guard of
+torch's, which remembers the one before, at `guard` (which holds null, or a guard that was stored
+before). `irc_gpu_leave(table, guard)` deletes it.
 `irc_gpu_stream(table, device, out) -> i32`: the current stream.
 
 `irc_gpu_launch(table, kernel, stream, grid, values, params, state) -> i32`: launches `grid` program
@@ -123,13 +124,26 @@ define i32 @irc_gpu_enter(ptr %table, i64 %device, ptr %guard) {
 entry:
   %now.out = alloca ptr
   store ptr null, ptr %now.out
+  %number.out = alloca i8
+  store i8 -1, ptr %number.out
   %get = word ptr, ptr %table, i64 5
   %first = getelementptr ptr, ptr %table, i64 16
   %wanted = word ptr, ptr %first, i64 %device
   %e1 = call i32 %get(ptr %now.out)
   %now = load ptr, ptr %now.out
   %there = icmp eq ptr %now, %wanted
-  br i1 %there, label %done, label %move
+  br i1 %there, label %ask, label %move
+ask:
+  %ask.at = getelementptr ptr, ptr %table, i64 TABLE_GET_DEVICE
+  %get.device = load ptr, ptr %ask.at
+  %unknown = icmp eq ptr %get.device, null
+  br i1 %unknown, label %move, label %compare
+compare:
+  %e.number = call i32 %get.device(ptr %number.out)
+  %number = load i8, ptr %number.out
+  %number.wide = sext i8 %number to i64
+  %torchs = icmp eq i64 %number.wide, %device
+  br i1 %torchs, label %done, label %move
 move:
   %mask = word i64, ptr %table, i64 1
   %index.wide = or i64 %device, %mask
@@ -498,6 +512,7 @@ def support_text() -> str:
                  "BOARD_COUNT", "BOARD_MEMORY", "BOARD_NEXT", "FLAG_WORDS"):  # fmt: skip
         text = text.replace(name, str(globals()[name]))
     text = text.replace("EARLY_ATTRIBUTE", str(cuda.EARLY_ATTRIBUTE))
-    for name in ("RINGS", "FLAGS", "IS_CAPTURING", "COPY_OUT", "LATE", "LAUNCH_EARLY", "LAUNCH"):
+    for name in ("RINGS", "FLAGS", "GET_DEVICE", "IS_CAPTURING", "COPY_OUT", "LATE", "LAUNCH_EARLY",
+                 "LAUNCH"):  # fmt: skip
         text = text.replace(f"TABLE_{name}", str(getattr(cuda, name)))
     return written_out(text.replace("LARGEST_GRID", str(_LARGEST_GRID)))
