@@ -139,7 +139,7 @@ def _rows_of(compute: loop.ComputeOp, target: Target) -> _RowsToCut | None:
         return None
     left, right = contraction.left, contraction.right
     dot = split_rows_of(left.value.type)
-    if dot is None or not set(dot.sets) <= set(target.features.sets) or left.parts:
+    if dot is None or left.parts:
         return None
     if right.plain is None and not right.parts:
         return None  # registers don't take it then

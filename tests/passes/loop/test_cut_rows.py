@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import pytest
 import torch
 from torch import nn
@@ -119,8 +118,6 @@ def test_what_is_left_alone(name: str) -> None:
 def test_one_thread_cuts_an_arguments_rows_in_the_kernel() -> None:
     text = product(64, 32, 64)
     assert not joins(cut(text, ONE)) and len(joins(cut(text, EIGHT))) == 1
-    avx512 = Target(attrs.evolve(TILES, sets=tuple(s for s in TILES.sets if "amx" not in s)), 8)
-    assert not joins(cut(text, avx512))
 
 
 def test_computed_rows_are_cut_as_they_are_computed() -> None:
