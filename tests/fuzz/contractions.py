@@ -382,7 +382,8 @@ def parts_target() -> str:
     from irc.target.figures import evolve
 
     every, host = (9999, 9999, 9999), Target.host()
-    figures = {"own_split": every, "own_split_panels": every, "tiled_work": 1}
+    figures = {"own_split": every, "own_split_panels": every, "split_threads": 64,
+               "tiled_work": 1}
     return str(evolve(host, processor=evolve(host.processor, **figures)))
 
 

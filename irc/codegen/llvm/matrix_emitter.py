@@ -23,8 +23,6 @@ SETTINGS = 64
 COUNTS = 48
 """Where among them the tiles' numbers of rows begin."""
 TILE_ROWS, ROW_BYTES = 16, 64
-AHEAD = 2
-"""Tiles of the right factor that lie between one that is loaded and one that is fetched."""
 #: The tiles of sums by number of rows and of columns, of rows, and of columns.
 SUMS, LEFT, RIGHT = ((0, 1), (2, 3)), (4, 5), (6, 7)
 VECTOR = "<16 x i32>"
@@ -173,8 +171,6 @@ class _Panel:
                 place = self.body.value(
                     f"getelementptr i8, ptr {self.panels[right][c]}, i64 {here}"
                 )
-                if self.op.parts == 1:
-                    _fetch(self.body, place)
                 self._load(RIGHT[c], place, str(ROW_BYTES))
             if left is not None and c == 0:
                 line = self.body.value(
@@ -272,18 +268,6 @@ def _magnitude(body: KernelBody, bits: Ref) -> Ref:
 def _no_number(body: KernelBody, magnitude: Ref) -> Ref:
     """Which lanes have an infinity or NaN."""
     return body.value(f"icmp ugt {VECTOR} {magnitude}, splat (i32 {LARGEST})")
-
-
-def _fetch(body: KernelBody, place: Ref) -> None:
-    """Have the tile that is wanted two steps later brought to the first-level cache (a Xeon with
-    seven other processes, 256 rows: 1.19 of packed oneDNN's rate against 1.03 for 768 x 768, 1.11
-    against 0.96 for 768 x 3072, 1.23 against 1.06 for 3072 x 768, 1.10 against 0.90 for 4096 x
-    4096)."""
-    function = body.module.declare("llvm.prefetch.p0", "void", ["ptr", *["i32"] * 3])
-    for line in range(TILE_ROWS):
-        ahead = AHEAD * TILE_ROWS * ROW_BYTES + line * ROW_BYTES
-        there = body.value(f"getelementptr i8, ptr {place}, i64 {ahead}")
-        body.line(f"call void {function}(ptr {there}, i32 0, i32 3, i32 1)")
 
 
 def _place(body: KernelBody, pointer: Value, offset: Ref) -> Ref:

@@ -222,9 +222,9 @@ class _SharedCut:
         source, sizes, dot = rows.source.type, rows.sizes, rows.dot
         assert isinstance(source, TensorType)
         *outer, depth = sizes
-        line = dot.parts * depth
-        if line * element_bytes(dot.element) % target.features.aliasing_bytes == 0:
-            line += dot.tile[2]  # else the rows of a tile fall on one set of the cache
+        line, apart = dot.parts * depth, target.features.aliasing_bytes // dot.tile[0]
+        if line * element_bytes(dot.element) % (4 * apart) == 0:
+            line += dot.tile[2]  # else a tile's rows fall on a quarter of the cache's sets, or less
         steps = [n * line for n in contiguous_strides(outer)]
         piece = TensorType(sizes, dot.element, (*steps, 1), source.device)
         whole = TensorType((*outer, dot.parts, depth), dot.element, (*steps, depth, 1),
