@@ -205,12 +205,9 @@ class CpuFigures(Speeds):
         "of bf16 on a Xeon: 935 GFLOP/s with 4, 902 with 2, 875 with all)", least=1)] = 4
     matrix_columns: Annotated[int, Figure(
         "columns", "of a factor in panels in one point of the parallel space, from which on rows "
-        "that fall on few sets of the cache (aliasing_rows) are packed for them, too (a Xeon, of "
-        "the time as they lie: 256 x 4096 x 4096 0.87, 512 x 2048 x 2048 0.93, 256 x 3072 x 768 "
-        "0.95 to 1.01)")] = 256
-    many_matrix_columns: Annotated[int, Figure(
-        "columns", "from which on other rows are, too (there: 768 terms with 768 columns 1.04 to "
-        "1.32, with 1536 1.00 to 1.05, with 3072 0.96 to 0.98)")] = 2048
+        "are packed for them, too (a Xeon, of packed oneDNN's rate, packed and as they lie, "
+        "weights that come from memory: 256 rows of 768 x 768 1.21 and 1.31, 768 x 1536 1.07 and "
+        "1.09, 512 of 1024 x 1024 1.00 and 1.05, 256 of 768 x 3072 0.94 and 0.87)")] = 2048
     matrix_rows: Annotated[int, Figure(
         "rows", "from which on a factor is packed for registers that hold whole tiles")] = 8
     matrix_room: Annotated[float, Figure(

@@ -242,19 +242,12 @@ TEXTS = {
         "%c = arith.extf %a : bf16 to f32 %d = arith.extf %b : bf16 to f32 "
         "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[16, 512]", "%y: f32[16, 512]"),
     "a product of panels": (
-        "%x: bf16[64, 2048], %w: bf16[32, 1024, 16, 2]",
-        "%y = loop.compute par(i0: 64, i1: 512) red(i2: 2048) -> reduce(sum, f32) { "
+        "%x: bf16[64, 64], %w: bf16[32, 32, 16, 2]",
+        "%y = loop.compute par(i0: 64, i1: 512) red(i2: 64) -> reduce(sum, f32) { "
         "%a = loop.read %x[i0, i2] : bf16 "
         "%b = loop.read %w[floordiv(i1, 16), floordiv(i2, 2), mod(i1, 16), mod(i2, 2)] : bf16 "
         "%c = arith.extf %a : bf16 to f32 %d = arith.extf %b : bf16 to f32 "
         "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[64, 512]", "%y: f32[64, 512]"),
-    "a product of few panels": (
-        "%x: bf16[64, 64], %w: bf16[8, 32, 16, 2]",
-        "%y = loop.compute par(i0: 64, i1: 128) red(i2: 64) -> reduce(sum, f32) { "
-        "%a = loop.read %x[i0, i2] : bf16 "
-        "%b = loop.read %w[floordiv(i1, 16), floordiv(i2, 2), mod(i1, 16), mod(i2, 2)] : bf16 "
-        "%c = arith.extf %a : bf16 to f32 %d = arith.extf %b : bf16 to f32 "
-        "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[64, 128]", "%y: f32[64, 128]"),
     "lines": (LINES.format(512, 3072), LINE.format(512, 3072), "%y: f32[512, 3072]"),
     "lines with little to spare": (
         LINES.format(512, 1100), LINE.format(512, 1100), "%y: f32[512, 1100]"),
@@ -305,8 +298,7 @@ CPU = {
     "aliasing_rows": ("64", "a deep and narrow product"),
     "unpacked_rows": ("1", "a product of what lies along it"),
     "matrix_rows": ("17", "a product of bf16"),
-    "matrix_columns": ("1024", "a product of panels"),
-    "many_matrix_columns": ("64", "a product of few panels"),
+    "matrix_columns": ("64", "a product of panels"),
     "cut_depth": ("64", "a product of parts"),
     "cut_room": ("0.01", "a product of parts"),
     "matrix_panels": ("2", "a product of bf16"),
@@ -458,8 +450,7 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
 SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
 SWITCHED["thread_blocks"] = "avx2, threads = 13"
 SWITCHED |= dict.fromkeys(
-    ("matrix_rows", "matrix_panels", "matrix_columns", "many_matrix_columns", "matrix_room",
-     "cut_depth", "cut_room"),
+    ("matrix_rows", "matrix_panels", "matrix_columns", "matrix_room", "cut_depth", "cut_room"),
     "avx512, sets = [{}]".format(", ".join(
         f'"{name}"' for name in (*TargetFeatures.avx512().sets, "amx-bf16", "amx-tile"))))
 SWITCHED["pairs_time"] = SWITCHED["matrix_rows"].replace(

@@ -370,11 +370,8 @@ class _TileChooser:
         fill(point_rows=points[0], point_columns=points[1])
         if not (asked or own.pack_left or own.pack_right or own.is_split):
             # Each point packs them for itself.
-            features, left = self.target.features, self._sides(own)[0]
             together = own.point_columns or estimate(self.columns.extent)
-            near = self._collides(left, depth, min(own.tile_rows, dot.tile[0]))
-            least = features.matrix_columns if near else features.many_matrix_columns
-            own.pack_left = together >= least
+            own.pack_left = together >= self.target.features.matrix_columns
         if few:
             fill(block_rows=0)
         terms = max(own.block_depth or estimate(depth.extent), 1)

@@ -28,6 +28,7 @@ from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, coefficient, dim_product, substitute, symbol
 from irc.ir.types import TensorType
+from irc.passes.kernel.cpu.contraction.ahead import LINE_BITS
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, number_in, pack_rows
 from irc.passes.kernel.cpu.contraction.runs import AxisRun, Stretch
 from irc.passes.kernel.cpu.contraction.tiling import (
@@ -39,7 +40,7 @@ from irc.passes.kernel.cpu.contraction.tiling import (
     reads_vectors,
     rows_for,
 )
-from irc.passes.kernel.cpu.contraction.woven import finish_before, region_of
+from irc.passes.kernel.cpu.contraction.woven import Beside, finish_before, region_of
 from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.plan import Axis
 from irc.passes.kernel.cpu.schedule import CpuSchedule
@@ -230,7 +231,9 @@ def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
         apart = emitter.scalar(owner.parts_apart, tile.scope)
         between = part if tiling.left.packed else tiling.left.apart
         operands += [emitter.value(between), emitter.value(apart)]
-    every = [finish_before(tile, column, dot)] if tiling.schedule.woven else []
+    every = [_fetch_next(tile, column, dot)] if tiling.parts > 1 else []
+    if tiling.schedule.woven:
+        every.append(finish_before(tile, column, dot))
     regions = region_of(emitter, every)
     op = kernel.DotRowsOp(operands, (), attributes, regions, emitter.location)
     emitter.block.append(op)
@@ -245,6 +248,36 @@ def _first_column(tile: SumTile, column: Scalar) -> Scalar:
     columns = emitter.minus(column, tile.columns.lower)
     columns = emitter.times(columns, emitter.scalar(owner.packed_depth, tile.scope))
     return emitter.plus(tile.scope.names[RIGHT], columns)
+
+
+def _fetch_next(tile: SumTile, column: Scalar, dot: Rows) -> Beside:
+    """Have the next panels brought to the second-level cache while these are multiplied: parts of a
+    register's columns, of which each tile of rows has some."""
+    emitter, tiling, owner = tile.emitter, tile.tiling, tile.owner
+    pointer, type_, _ = tile.right_array()
+    line = LINE_BITS // type_.width  # type: ignore[attr-defined]
+    count = tiling.parts * (tiling.panel // dot.tile[1])
+    each = -(-count // tile.whole_tiles)
+    begin = _first_column(tile, emitter.plus(column, tiling.panel))
+    number = emitter.times(0 if tile.number is None else tile.number, each)
+    apart, step = emitter.scalar(owner.parts_apart, tile.scope), owner.panel_step(tile.scope)
+    places = []
+    for more in range(each):
+        which = emitter.remainder(emitter.plus(number, more), count, True)
+        part = emitter.remainder(which, tiling.parts, True)
+        panel = emitter.quotient(which, tiling.parts, True)
+        place = emitter.plus(begin, emitter.times(part, apart))
+        places.append(emitter.plus(place, emitter.times(panel, step)))
+
+    def fetch(term: Value) -> None:
+        passed = emitter.times(term, dot.tile[1])
+        for place in places:
+            here = emitter.plus(place, passed)
+            for number in range(dot.tile[1] * dot.tile[2] // line):
+                there = emitter.value(emitter.plus(here, number * line))
+                emitter.effect(kernel.PrefetchOp, (pointer, there))
+
+    return fetch
 
 
 __all__ = ["check_matrix", "depth_of_block", "dot_of_factors", "misfit", "multiply", "pack_tiles",
