@@ -218,6 +218,10 @@ class CpuFigures(Speeds):
     cut_depth: Annotated[int, Figure(
         "terms", "of sums of factors cut into parts that are added before any is put aside",
         least=32, most=1 << 16)] = 1024
+    cut_columns: Annotated[int, Figure(
+        "columns", "of all products of some rows from which on these are cut into parts apart from "
+        "the products: parts are 12 bytes of a number to be written and read, about 1 ns of a "
+        "core, in which it multiplies a number with 150 others")] = 512
     cut_room: Annotated[float, Figure(
         "of the second-level cache", "that a block of rows cut into parts has, which meets one "
         "panel after the other", most=4)] = 0.6

@@ -436,7 +436,7 @@ GPU = {
 #: (tests/frontend/test_joined_saves.py); who multiplies (tests/analysis/test_product_ways.py,
 #: test_processor_ways.py, test_shared_reads.py, tests/passes/loop/test_expand_attention.py);
 #: where memory is (tests/passes/host/test_plan_memory.py), and which columns are turned
-#: (tests/codegen/triton/test_kernels.py).
+#: (tests/codegen/triton/test_kernels.py); which rows are cut (tests/passes/loop/test_cut_rows.py).
 ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_blocks",
              "joined_least", "library_share", "library_rates", "sure", "most_parts",
              "part_depth", "library_tile", "sure_pieces", "lone_bytes", "product_rows",
@@ -445,7 +445,7 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "most_taps", "most_jammed",
              "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",
              "turned_reads", "turned_points", "own_attention", "own_pair_attention",
-             "attention_bytes"}  # fmt: skip
+             "attention_bytes", "cut_columns"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
 SWITCHED["thread_blocks"] = "avx2, threads = 13"

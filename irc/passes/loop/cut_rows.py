@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from irc.analysis.contraction import Contraction, contraction_of
+from irc.analysis.loop import points
 from irc.dialects import layout, loop
 from irc.dialects.kernel.dots import Rows, split_rows_of
 from irc.ir import attributes as A
@@ -38,7 +39,8 @@ class CutRows(Pass):
     Without it every kernel cuts the rows of its products for itself, and of a kernel that several
     threads run, each point of the parallel space those that it needs. A compute of its own is
     fused with what makes the rows, and serves all products that multiply them. So it is worth it
-    where several threads share the products, several products the rows, or a compute makes these.
+    where several threads share the products, several products the rows, or a compute makes these,
+    and they meet many columns (`cut_columns`).
     Three arrays of bf16 whose sum the rows are lie in one, those of a row side by side. What
     symbolic sizes give a schedule for each range of (`variants`) is left alone, as are rows whose
     terms don't lie side by side, and windows, each element of which is in several rows.
@@ -74,7 +76,8 @@ class CutRows(Pass):
         for each in cuts:
             first = each.readers[0].compute
             if not each.pays(target):
-                context.remark("its kernel cuts its rows: one thread multiplies them once", first)
+                reason = "few columns meet them, or only one thread and product"
+                context.remark(f"its kernel cuts its rows: {reason}", first)
             elif context.spend("cut-rows", first):
                 each.write(target)
                 context.count("rows cut", 1)
@@ -211,7 +214,11 @@ class _SharedCut:
         self.readers = [rows]
 
     def pays(self, target: Target) -> bool:
-        """Whether cutting them apart is faster than in each kernel."""
+        """Whether cutting them apart is faster than in each kernel: with few columns what goes
+        through memory takes longer than what is cut twice."""
+        every = (points(a.extent for a in r.contraction.columns) for r in self.readers)
+        if sum(every) < target.features.cut_columns:
+            return False
         is_made = isinstance(self.readers[0].source.defining_op, loop.ComputeOp)
         return target.threads > 1 or len(self.readers) > 1 or is_made
 

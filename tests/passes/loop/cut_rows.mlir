@@ -3,18 +3,18 @@
 // RUN: --cut-rows --target='#irc.target<avx512, threads = 8>'
 // VALUES: cut-rows
 
-func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[16, 32] x f32, strides [32, 1]>) -> tensor<[4, 16] x f32, strides [16, 1]> attributes {level = "loop"} {
-  %y = loop.compute par(i0: 4, i1: 16) red(i2: 32) -> reduce(sum, f32) schedule #loop.schedule<cpu, products = "bf16x6"> {
+func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[512, 32] x f32, strides [32, 1]>) -> tensor<[4, 512] x f32, strides [512, 1]> attributes {level = "loop"} {
+  %y = loop.compute par(i0: 4, i1: 512) red(i2: 32) -> reduce(sum, f32) schedule #loop.schedule<cpu, products = "bf16x6"> {
     %a = loop.read %x[i0, i2] : f32
     %b = loop.read %w[i1, i2] : f32
     %c = arith.mulf %a, %b : f32
     loop.yield %c
-  } : tensor<[4, 16] x f32, strides [16, 1]>
-  return %y : tensor<[4, 16] x f32, strides [16, 1]>
+  } : tensor<[4, 512] x f32, strides [512, 1]>
+  return %y : tensor<[4, 512] x f32, strides [512, 1]>
 }
 
 // CHECK: builtin.module attributes {irc.target = #irc.target<avx512, threads = 8>} {
-// CHECK-NEXT:   func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[16, 32] x f32, strides [32, 1]>) -> tensor<[4, 16] x f32, strides [16, 1]> attributes {level = "loop"} {
+// CHECK-NEXT:   func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[512, 32] x f32, strides [32, 1]>) -> tensor<[4, 512] x f32, strides [512, 1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %0, %1, %2 = loop.compute par(i0: 4, i1: 32) -> map, map, map {
 // CHECK-NEXT:       %3 = loop.read %x[i0, i1] : f32
 // CHECK-NEXT:       %4 = arith.truncf %3 toward_zero : f32 to bf16
@@ -33,7 +33,7 @@ func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[16, 32] 
 // CHECK-NEXT:       loop.yield %4, %15, %16
 // CHECK-NEXT:     } : tensor<[4, 32] x bf16, strides [96, 1]>, tensor<[4, 32] x bf16, strides [96, 1]>, tensor<[4, 32] x bf16, strides [96, 1]>
 // CHECK-NEXT:     %17 = layout.join %0, %1, %2 {dim = 1 : i64} : (tensor<[4, 32] x bf16, strides [96, 1]>, tensor<[4, 32] x bf16, strides [96, 1]>, tensor<[4, 32] x bf16, strides [96, 1]>) -> tensor<[4, 3, 32] x bf16, strides [96, 32, 1]>
-// CHECK-NEXT:     %y = loop.compute par(i0: 4, i1: 16) red(i2: 32) -> reduce(sum, f32) schedule #loop.schedule<cpu, products = "bf16x6"> {
+// CHECK-NEXT:     %y = loop.compute par(i0: 4, i1: 512) red(i2: 32) -> reduce(sum, f32) schedule #loop.schedule<cpu, products = "bf16x6"> {
 // CHECK-NEXT:       %b = loop.read %w[i1, i2] : f32
 // CHECK-NEXT:       %18 = loop.read %17[i0, 0, i2] : bf16
 // CHECK-NEXT:       %19 = arith.extf %18 : bf16 to f32
@@ -45,7 +45,7 @@ func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[16, 32] 
 // CHECK-NEXT:       %25 = arith.addf %22, %24 : f32
 // CHECK-NEXT:       %c = arith.mulf %25, %b : f32
 // CHECK-NEXT:       loop.yield %c
-// CHECK-NEXT:     } : tensor<[4, 16] x f32, strides [16, 1]>
-// CHECK-NEXT:     return %y : tensor<[4, 16] x f32, strides [16, 1]>
+// CHECK-NEXT:     } : tensor<[4, 512] x f32, strides [512, 1]>
+// CHECK-NEXT:     return %y : tensor<[4, 512] x f32, strides [512, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

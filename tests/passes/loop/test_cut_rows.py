@@ -23,8 +23,9 @@ from irc.target.attribute import carry
 from irc.target.figures import evolve
 from tests.passes.kernel.test_matrix_products import HERE, TILES
 
-ONE, EIGHT = Target(TILES), Target(TILES, threads=8)
-ALWAYS = Target(evolve(TILES, own_split=(999, 999, 999), own_split_panels=(999, 999, 999)))
+FEW = evolve(TILES, cut_columns=1)
+ONE, EIGHT = Target(FEW), Target(FEW, threads=8)
+ALWAYS = Target(evolve(FEW, own_split=(999, 999, 999), own_split_panels=(999, 999, 999)))
 """Whose products are all in parts."""
 SCHEDULE = 'schedule #loop.schedule<cpu, products = "bf16x6"{more}>'
 
@@ -118,6 +119,11 @@ def test_what_is_left_alone(name: str) -> None:
 def test_one_thread_cuts_an_arguments_rows_in_the_kernel() -> None:
     text = product(64, 32, 64)
     assert not joins(cut(text, ONE)) and len(joins(cut(text, EIGHT))) == 1
+
+
+def test_rows_that_meet_few_columns_are_cut_in_the_kernel() -> None:
+    for columns, count in ((64, 0), (511, 0), (512, 1)):
+        assert len(joins(cut(product(64, 32, columns), Target(TILES, threads=8)))) == count
 
 
 def test_computed_rows_are_cut_as_they_are_computed() -> None:
