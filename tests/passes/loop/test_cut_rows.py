@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 import torch
 from torch import nn
@@ -25,7 +26,9 @@ from tests.passes.kernel.test_matrix_products import HERE, TILES
 
 FEW = evolve(TILES, cut_columns=1)
 ONE, EIGHT = Target(FEW), Target(FEW, threads=8)
-ALWAYS = Target(evolve(FEW, own_split=(999, 999, 999), own_split_panels=(999, 999, 999)))
+ALWAYS = Target(
+    evolve(FEW, own_split=(999, 999, 999), own_split_panels=(999, 999, 999), split_threads=8), 8
+)
 """Whose products are all in parts."""
 SCHEDULE = 'schedule #loop.schedule<cpu, products = "bf16x6"{more}>'
 
@@ -185,6 +188,9 @@ def test_what_makes_rows_cuts_them_once_for_all_products() -> None:
     passes = pipeline_text().partition("share-reads,")[1:]
     PassManager.parse("".join(passes)).run(module, PassContext(target=ALWAYS))
     assert not [op for op in module.walk() if isinstance(op, host.HostCopyOp)]
+    # One thread has those that several products share cut apart.
+    one = lowered(model, x, attrs.evolve(ALWAYS, threads=1), "share-reads")
+    assert len(joins(one)) == 1
 
 
 @pytest.mark.skipif(not HERE, reason="there are no registers of whole tiles")
