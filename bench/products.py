@@ -175,14 +175,15 @@ class Limit:
         pool = ThreadPoolExecutor(threads)
         return lambda: list(pool.map(self.run, range(threads)))
 
+    def once(self) -> float:
+        """Billions a second of a run on this thread."""
+        start = time.thread_time()
+        self.run()
+        return self.work / (time.thread_time() - start)
+
     def rate(self) -> float:
-        """Billions a second, on this thread: of the best of some runs."""
-        times = []
-        for _ in range(7):
-            start = time.thread_time()
-            self.run()
-            times.append(time.thread_time() - start)
-        return self.work / min(times)
+        """The same of the best of some runs."""
+        return max(self.once() for _ in range(7))
 
 
 MATRIX_LOOP = """kernel.func @k(%p: !kernel.ptr<bf16>, %begin: index, %end: index)
@@ -204,10 +205,10 @@ MATRIX_LOOP = """kernel.func @k(%p: !kernel.ptr<bf16>, %begin: index, %end: inde
 """Products of 32 rows with 32 columns, 256 terms deep, of what stays in the first-level cache."""
 
 
-def matrix_limit(target: Target) -> Limit:
+def matrix_limit(target: Target, tiles: int = TILES) -> Limit:
     """Operations of registers of whole tiles."""
     memory = torch.zeros(1 << 15, dtype=torch.bfloat16)
-    return Limit(MATRIX_LOOP, target, memory, TILES, 2 * 32 * 32 * 256)
+    return Limit(MATRIX_LOOP, target, memory, tiles, 2 * 32 * 32 * 256)
 
 
 WATCHED = 200
@@ -218,19 +219,11 @@ def watch(target: Target) -> Callable[[], float]:
     """What gives this core's rate of products, by registers of whole tiles where it has such: these
     are what others slow down most."""
     if "amx-bf16" in target.features.sets:
-        memory = torch.zeros(1 << 15, dtype=torch.bfloat16)
-        loop = Limit(MATRIX_LOOP, target, memory, WATCHED, 2 * 32 * 32 * 256)
+        loop = matrix_limit(target, WATCHED)
     else:
         loop = limits(target)[0]
         loop.turns, loop.work = TURNS // 64, loop.work / 64
-    loop.run()
-
-    def rate() -> float:
-        start = time.thread_time()
-        loop.run()
-        return loop.work / (time.thread_time() - start)
-
-    return rate
+    return loop.once
 
 
 def limits(target: Target, pairs: bool = False) -> tuple[Limit, Limit]:
@@ -338,7 +331,6 @@ def measure(
     }
     count = max(1, int(4e8 / (rows * inner * columns)))
     times: dict[str, list[float]] = {name: [] for name in (*ways, "limit")}
-
 
     def seconds(call: Callable[[], object], count: int) -> float:
         start = clock()

@@ -1,8 +1,8 @@
 """Samples that are taken while the machine does what it can.
 
-Where others work on the same chip, a core's rate changes within milliseconds: by two where the
-core's other hardware thread is busy, by three where registers of whole tiles have to wait for
-power. A short loop before and behind a sample tells; one that was disturbed is taken again.
+Where others work on the same chip, a core's rate changes within milliseconds, that of registers of
+whole tiles by more than four (bench/results/xeon_products.txt). A short loop before and behind a
+sample tells; one that was disturbed is taken again.
 """
 
 from __future__ import annotations

@@ -130,10 +130,10 @@ def on_its_gpu(module: Any) -> contextlib.AbstractContextManager[Any]:
     """The GPU of a program's tensors as the current one: the self-tests of what is called natively
     take memory of that one alone. A thread begins with the first GPU as its own, which a process
     that works with another one (`torch.cuda.set_device`) has nothing to do with."""
-    if not settle(module).is_gpu or not torch.cuda.is_available():
+    number = gpu_of_arguments(module, MAIN) if settle(module).is_gpu else None
+    if number is None or number >= torch.cuda.device_count():  # it may be built for elsewhere
         return contextlib.nullcontext()
-    number = gpu_of_arguments(module, MAIN)
-    return contextlib.nullcontext() if number is None else torch.cuda.device(number)
+    return torch.cuda.device(number)
 
 
 def _helpers(module: Any, options: BuildOptions) -> contextlib.AbstractContextManager[None]:

@@ -136,8 +136,9 @@ class CpuFigures(Speeds):
         "% of packed oneDNN's speed", "that they do with parts of frozen weights in panels"
         )] = (1, 1, 1)
     split_threads: Annotated[int, Figure(
-        "threads", "up to which f32 is cut like that: registers of whole tiles make a core slower "
-        "where others draw power, which vectors don't (bench/results/xeon_products.txt)",
+        "threads", "up to which f32 is cut like that: on a shared host a core's registers of whole "
+        "tiles take up to 4.8 times as long for a while, vectors 1.8, and the slowest thread "
+        "decides (bench/results/xeon_products.txt)",
         least=0)] = 1
     own_attention: Annotated[int, Figure(
         "% of ATen's speed", "that attention of irc's own has in f32 (a Zen 4: "

@@ -168,11 +168,12 @@ def test_an_epilogue_is_in_the_kernel_of_every_size(device: str, asked: dict[str
 @seed("TUNE-13")
 @pytest.mark.gpu
 @pytest.mark.parametrize("workers", ["here", "one", "each"])
-def test_tensors_on_the_second_gpu_are_tuned_and_run_there(workers: str) -> None:
+def test_tensors_on_the_second_gpu_are_tuned_and_run_there(
+    workers: str, request: pytest.FixtureRequest
+) -> None:
     """`irc.tuning` measures there: the first GPU has no memory taken in this process."""
     if torch.cuda.device_count() < 2:
         pytest.skip("there is one GPU")
-    torch.cuda.memory._record_memory_history(stacks="python")  # tells who takes it
     taken = torch.cuda.memory_stats(0).get("allocation.all.allocated", 0)
     asked = {
         **MEASURED, "max_autotune_gemm_backends": "ATEN,Triton", "autotune_local_cache": False,
@@ -180,6 +181,8 @@ def test_tensors_on_the_second_gpu_are_tuned_and_run_there(workers: str) -> None
         "fx_graph_cache": False,
     }  # fmt: skip
     args = randn((33, 64), (64, 200), device="cuda:1", dtype=torch.half)
+    torch.cuda.memory._record_memory_history(stacks="python")  # tells who takes it
+    request.addfinalizer(lambda: torch.cuda.memory._record_memory_history(enabled=None))
     irc.metrics.reset()
     run = torch.compile(product_of_sines, backend=BACKEND, fullgraph=True, options=options(**asked))
     found = run(*args)

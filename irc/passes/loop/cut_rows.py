@@ -36,23 +36,24 @@ class CutRows(Pass):
     """Cuts the rows that registers of whole tiles multiply in parts (`products = "bf16x6"`) once,
     in a compute of its own.
 
-    Without it every kernel cuts the rows of its products for itself, and of a kernel that several
-    threads run, each point of the parallel space those that it needs. A compute of its own is
-    fused with what makes the rows, and serves all products that multiply them. So it is worth it
-    where several threads share the products or several products the rows, and these meet many
-    columns (`cut_columns`). One kernel on one thread is faster with rows that it packs, too.
-    Three arrays of bf16 whose sum the rows are lie in one, those of a row side by side. What
-    symbolic sizes give a schedule for each range of (`variants`) is left alone, as are rows whose
-    terms don't lie side by side, and windows, each element of which is in several rows.
+    Without it every kernel cuts the rows of its products for itself. A compute of its own is fused
+    with what makes the rows, and serves all products that multiply them. That is done where several
+    do, and meet the rows with many columns (`cut_columns`): one product alone is faster with rows
+    that its kernel packs, too. Three arrays of bf16 whose sum the rows are lie in one, those of a
+    row side by side. What symbolic sizes give a schedule for each range of (`variants`) is left
+    alone, as are rows whose terms don't lie side by side, and windows, each element of which is in
+    several rows.
 
     Before:
         %y = loop.compute par(m, n) red(k) -> reduce(sum, f32) schedule #loop.schedule<cpu,
             products = "bf16x6"> { %a = loop.read %x[m, k] ... arith.mulf %a, %b ... }
+        %z = ... the same of %x and another array
     After:
         %p0, %p1, %p2 = loop.compute par(m, k) -> map, map, map { %a = loop.read %x[m, k] ... }
         %p = layout.join %p0, %p1, %p2 {dim = 1 : i64} : ... -> tensor<[m, 3, k] x bf16, ...>
         %y = loop.compute par(m, n) red(k) -> reduce(sum, f32) schedule #loop.schedule<cpu,
             products = "bf16x6"> { %a0 = loop.read %p[m, 0, k] ... %a = the sum of three ... }
+        %z = ...
     """
 
     name = "cut-rows"
@@ -76,7 +77,7 @@ class CutRows(Pass):
         for each in cuts:
             first = each.readers[0].compute
             if not each.pays(target):
-                reason = "few columns meet them, or only one thread and product"
+                reason = "one product multiplies them, or few columns meet them"
                 context.remark(f"its kernel cuts its rows: {reason}", first)
             elif context.spend("cut-rows", first):
                 each.write(target)
@@ -217,9 +218,7 @@ class _SharedCut:
         """Whether cutting them apart is faster than in each kernel: with few columns what goes
         through memory takes longer than what is cut twice."""
         every = (points(a.extent for a in r.contraction.columns) for r in self.readers)
-        if sum(every) < target.features.cut_columns:
-            return False
-        return target.threads > 1 or len(self.readers) > 1
+        return len(self.readers) > 1 and sum(every) >= target.features.cut_columns
 
     def write(self, target: Target) -> None:
         """Write the compute that cuts them before the first contraction, and have all read what
@@ -228,9 +227,9 @@ class _SharedCut:
         source, sizes, dot = rows.source.type, rows.sizes, rows.dot
         assert isinstance(source, TensorType)
         *outer, depth = sizes
-        line, apart = dot.parts * depth, target.features.aliasing_bytes // dot.tile[0]
-        if line * element_bytes(dot.element) % (4 * apart) == 0:
-            line += dot.tile[2]  # else a tile's rows fall on a quarter of the cache's sets, or less
+        line = dot.parts * depth
+        if line * element_bytes(dot.element) % (target.features.aliasing_bytes // 4) == 0:
+            line += dot.tile[2]  # else rows fall on four sets of the cache, or fewer
         steps = [n * line for n in contiguous_strides(outer)]
         piece = TensorType(sizes, dot.element, (*steps, 1), source.device)
         whole = TensorType((*outer, dot.parts, depth), dot.element, (*steps, depth, 1),

@@ -1,20 +1,26 @@
-// The pass cut-rows: the rows of a product that registers of whole tiles compute in parts are cut
-// by a compute of their own, for all threads.
-// RUN: --cut-rows --target='#irc.target<avx512, threads = 8>'
+// The pass cut-rows: the rows of products that registers of whole tiles compute in parts are cut
+// by a compute of their own, once for both.
+// RUN: --cut-rows --target=avx512
 // VALUES: cut-rows
 
-func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[512, 32] x f32, strides [32, 1]>) -> tensor<[4, 512] x f32, strides [512, 1]> attributes {level = "loop"} {
-  %y = loop.compute par(i0: 4, i1: 512) red(i2: 32) -> reduce(sum, f32) schedule #loop.schedule<cpu, products = "bf16x6"> {
+func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[256, 32] x f32, strides [32, 1]>) -> (tensor<[4, 256] x f32, strides [256, 1]>, tensor<[4, 256] x f32, strides [256, 1]>) attributes {level = "loop"} {
+  %y = loop.compute par(i0: 4, i1: 256) red(i2: 32) -> reduce(sum, f32) schedule #loop.schedule<cpu, products = "bf16x6"> {
     %a = loop.read %x[i0, i2] : f32
     %b = loop.read %w[i1, i2] : f32
     %c = arith.mulf %a, %b : f32
     loop.yield %c
-  } : tensor<[4, 512] x f32, strides [512, 1]>
-  return %y : tensor<[4, 512] x f32, strides [512, 1]>
+  } : tensor<[4, 256] x f32, strides [256, 1]>
+  %z = loop.compute par(i0: 4, i1: 256) red(i2: 32) -> reduce(sum, f32) schedule #loop.schedule<cpu, products = "bf16x6"> {
+    %d = loop.read %x[i0, i2] : f32
+    %e = loop.read %w[255 - i1, i2] : f32
+    %f = arith.mulf %d, %e : f32
+    loop.yield %f
+  } : tensor<[4, 256] x f32, strides [256, 1]>
+  return %y, %z : tensor<[4, 256] x f32, strides [256, 1]>, tensor<[4, 256] x f32, strides [256, 1]>
 }
 
-// CHECK: builtin.module attributes {irc.target = #irc.target<avx512, threads = 8>} {
-// CHECK-NEXT:   func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[512, 32] x f32, strides [32, 1]>) -> tensor<[4, 512] x f32, strides [512, 1]> attributes {level = "loop"} {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
+// CHECK-NEXT:   func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[256, 32] x f32, strides [32, 1]>) -> (tensor<[4, 256] x f32, strides [256, 1]>, tensor<[4, 256] x f32, strides [256, 1]>) attributes {level = "loop"} {
 // CHECK-NEXT:     %0, %1, %2 = loop.compute par(i0: 4, i1: 32) -> map, map, map {
 // CHECK-NEXT:       %3 = loop.read %x[i0, i1] : f32
 // CHECK-NEXT:       %4 = arith.truncf %3 toward_zero : f32 to bf16
@@ -33,7 +39,7 @@ func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[512, 32]
 // CHECK-NEXT:       loop.yield %4, %15, %16
 // CHECK-NEXT:     } : tensor<[4, 32] x bf16, strides [96, 1]>, tensor<[4, 32] x bf16, strides [96, 1]>, tensor<[4, 32] x bf16, strides [96, 1]>
 // CHECK-NEXT:     %17 = layout.join %0, %1, %2 {dim = 1 : i64} : (tensor<[4, 32] x bf16, strides [96, 1]>, tensor<[4, 32] x bf16, strides [96, 1]>, tensor<[4, 32] x bf16, strides [96, 1]>) -> tensor<[4, 3, 32] x bf16, strides [96, 32, 1]>
-// CHECK-NEXT:     %y = loop.compute par(i0: 4, i1: 512) red(i2: 32) -> reduce(sum, f32) schedule #loop.schedule<cpu, products = "bf16x6"> {
+// CHECK-NEXT:     %y = loop.compute par(i0: 4, i1: 256) red(i2: 32) -> reduce(sum, f32) schedule #loop.schedule<cpu, products = "bf16x6"> {
 // CHECK-NEXT:       %b = loop.read %w[i1, i2] : f32
 // CHECK-NEXT:       %18 = loop.read %17[i0, 0, i2] : bf16
 // CHECK-NEXT:       %19 = arith.extf %18 : bf16 to f32
@@ -45,7 +51,20 @@ func.func @main(%x: tensor<[4, 32] x f32, strides [32, 1]>, %w: tensor<[512, 32]
 // CHECK-NEXT:       %25 = arith.addf %22, %24 : f32
 // CHECK-NEXT:       %c = arith.mulf %25, %b : f32
 // CHECK-NEXT:       loop.yield %c
-// CHECK-NEXT:     } : tensor<[4, 512] x f32, strides [512, 1]>
-// CHECK-NEXT:     return %y : tensor<[4, 512] x f32, strides [512, 1]>
+// CHECK-NEXT:     } : tensor<[4, 256] x f32, strides [256, 1]>
+// CHECK-NEXT:     %z = loop.compute par(i0: 4, i1: 256) red(i2: 32) -> reduce(sum, f32) schedule #loop.schedule<cpu, products = "bf16x6"> {
+// CHECK-NEXT:       %e = loop.read %w[-i1 + 255, i2] : f32
+// CHECK-NEXT:       %26 = loop.read %17[i0, 0, i2] : bf16
+// CHECK-NEXT:       %27 = arith.extf %26 : bf16 to f32
+// CHECK-NEXT:       %28 = loop.read %17[i0, 1, i2] : bf16
+// CHECK-NEXT:       %29 = arith.extf %28 : bf16 to f32
+// CHECK-NEXT:       %30 = arith.addf %27, %29 : f32
+// CHECK-NEXT:       %31 = loop.read %17[i0, 2, i2] : bf16
+// CHECK-NEXT:       %32 = arith.extf %31 : bf16 to f32
+// CHECK-NEXT:       %33 = arith.addf %30, %32 : f32
+// CHECK-NEXT:       %f = arith.mulf %33, %e : f32
+// CHECK-NEXT:       loop.yield %f
+// CHECK-NEXT:     } : tensor<[4, 256] x f32, strides [256, 1]>
+// CHECK-NEXT:     return %y, %z : tensor<[4, 256] x f32, strides [256, 1]>, tensor<[4, 256] x f32, strides [256, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

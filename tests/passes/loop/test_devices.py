@@ -73,7 +73,7 @@ def test_a_program_is_built_with_its_gpu_as_the_current_one(
     with FakeTensorMode():
         module = irc.trace(lambda x: x.sin(), [torch.empty(5, 8, device=SECOND)])
     PassManager.parse(pipeline_text("sm_90")).run(module)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "device", device)
     for step in ("compiled_parts", "load"):
         monkeypatch.setattr(building, step, lambda *_: seen.append([*entered]))
@@ -81,3 +81,6 @@ def test_a_program_is_built_with_its_gpu_as_the_current_one(
     thread.start()
     thread.join()
     assert seen == [[1], [1]] and not entered
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)  # built for another machine
+    irc.build(module, "sm_90")
+    assert seen[2:] == [[], []]
