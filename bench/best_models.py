@@ -2,9 +2,10 @@
 
     python -m bench.best_models [--model bert-base] [--dtype bfloat16] [--threads 8] [--rounds 9]
     python -m bench.best_models --sides irc,irc-frozen,irc-tuned,inductor [--dynamic]
+    python -m bench.best_models --sides irc-frozen,irc-frozen@HEAD~1
 
 Sides, a process each: `irc`, `irc-frozen` (freezing), `irc-tuned` (freezing and max_autotune), the
-same of Inductor, and `eager`. Those that measure are compiled one after the other, with all
+same of Inductor, and `eager`; irc's with the commit that an @ names. Those that measure are compiled one after the other, with all
 processors; the others at once, each on processors of its own. Then all are called in turn. A
 model's lines: milliseconds of a call, of eager's time, seconds of the first call, RMS error against
 eager mode in float64, and peak memory: what the process holds at most within a call, in MB, less
@@ -50,6 +51,11 @@ SHOWN = 6
 """Operators that --where tells."""
 
 
+def options_of(side: str) -> dict[str, Any]:
+    """What a side is compiled with; it may name another commit: `irc-frozen@REVISION`."""
+    return SIDES[side.partition("@")[0]]
+
+
 def prepare(case: dict[str, Any], backend: str) -> Prepared:
     """Build, compile and call a model as a side."""
     import torch
@@ -60,7 +66,7 @@ def prepare(case: dict[str, Any], backend: str) -> Prepared:
     dtype, model = getattr(torch, case["dtype"]), find(case["model"])
     module = model.make().to(dtype)
     inputs = tuple(t.to(dtype) if t.is_floating_point() else t for t in model.inputs())
-    name, options = backend.partition("-")[0], dict(SIDES[backend])
+    name, options = backend.partition("-")[0], dict(options_of(backend))
     if name == "irc" and case["budget"] and "max_autotune" in options:
         options["max_autotune_budget"] = case["budget"]
     told = {"options": options} if options else {}
@@ -120,7 +126,7 @@ def all_compiled(sides: Sequence[Side], case: dict[str, Any]) -> dict[str, Any]:
     """The facts of all sides by name: those that measure compiled by themselves, the others at
     once, each on processors of its own; what failed is told and has none."""
     every = sorted(os.sched_getaffinity(0))
-    alone = [side for side in sides if "max_autotune" in SIDES[side.backend]]
+    alone = [side for side in sides if "max_autotune" in options_of(side.backend)]
     others = [side for side in sides if side not in alone]
     share = max(1, len(every) // max(1, len(others)))
 
@@ -162,7 +168,7 @@ def measure(name: str, asked: argparse.Namespace) -> dict[str, float]:
         chosen = asked.sides.split(",")
         sides = [
             Side("bench.best_models", each, asked.threads,
-                 {**environment, "TORCHINDUCTOR_FREEZING": str(int("freezing" in SIDES[each]))})
+                 {**environment, "TORCHINDUCTOR_FREEZING": str(int("freezing" in options_of(each)))})
             for each in chosen
         ]  # fmt: skip
         try:
