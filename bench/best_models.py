@@ -5,13 +5,14 @@
     python -m bench.best_models --sides irc-frozen,irc-frozen@HEAD~1
 
 Sides, a process each: `irc`, `irc-frozen` (freezing), `irc-tuned` (freezing and max_autotune), the
-same of Inductor, and `eager`; irc's with the commit that an @ names. Those that measure are compiled one after the other, with all
-processors; the others at once, each on processors of its own. Then all are called in turn. A
-model's lines: milliseconds of a call, of eager's time, seconds of the first call, RMS error against
-eager mode in float64, and peak memory: what the process holds at most within a call, in MB, less
-what eager's does; with --where the operators that take a call's time, by torch's profiler, and
-`rest`, what none of them takes: generated kernels. Then the ratios, the median over rounds, of
-Inductor's best over irc's frozen and tuned side, and of Inductor's default over irc's.
+same of Inductor, and `eager`; irc's with the commit that an @ names. Those that measure are
+compiled one after the other, with all processors; the others at once, each on processors of its
+own. Then all are called in turn. A model's lines: milliseconds of a call, of eager's time, seconds
+of the first call, RMS error against eager mode in float64, and peak memory: what the process holds
+at most within a call, in MB, less what eager's does; with --where the operators that take a call's
+time, by torch's profiler, and `rest`, what none of them takes: generated kernels. Then the ratios,
+the median over rounds, of Inductor's best over irc's frozen and tuned side, and of Inductor's
+default over irc's.
 """
 
 from __future__ import annotations
@@ -168,7 +169,8 @@ def measure(name: str, asked: argparse.Namespace) -> dict[str, float]:
         chosen = asked.sides.split(",")
         sides = [
             Side("bench.best_models", each, asked.threads,
-                 {**environment, "TORCHINDUCTOR_FREEZING": str(int("freezing" in options_of(each)))})
+                 {**environment,
+                  "TORCHINDUCTOR_FREEZING": str(int("freezing" in options_of(each)))})
             for each in chosen
         ]  # fmt: skip
         try:

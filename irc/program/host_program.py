@@ -31,6 +31,12 @@ class Layout:
     element_bytes: int
     device: str = "cpu"
 
+    @property
+    def part_bytes(self) -> Dim:
+        """Bytes from one place of the first dimension to the next."""
+        assert self.strides is not None
+        return self.strides[0] * self.element_bytes
+
 
 @attrs.frozen
 class Argument:
@@ -137,7 +143,8 @@ class Launch:
     """Runs a kernel over [0, grid): pointers of the tensors, then the symbols' values.
 
     `work`: scalar operations per point of the grid, None when unknown. `outputs`: positions in
-    `tensors` of those that it writes. `when`: it runs for these sizes alone.
+    `tensors` of those that it writes; `private`: of those that are the kernel's own memory, with a
+    part for each point. `when`: it runs for these sizes alone.
     """
 
     kernel: str
@@ -147,6 +154,7 @@ class Launch:
     work: Dim | None = None
     outputs: tuple[int, ...] = ()
     when: SizeRange | None = None
+    private: tuple[int, ...] = ()
 
 
 @attrs.frozen

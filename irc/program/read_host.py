@@ -211,7 +211,8 @@ class _ProgramReader:
         grid: Dim = 1 if callee.grid is None else callee.grid
         outputs = tuple(callee.outputs or ())
         self.steps.append(P.Launch(
-            callee.sym_name, tensors, symbols, grid, callee.work, outputs, _sizes_of(op)
+            callee.sym_name, tensors, symbols, grid, callee.work, outputs, _sizes_of(op),
+            tuple(callee.private or ()),
         ))  # fmt: skip
 
     def view(self, op: host.HostViewOp) -> None:

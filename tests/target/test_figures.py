@@ -290,7 +290,8 @@ CPU = {
     "near_columns": ("0", "a small product"),
     "few_rows": ("0", "a product of some rows"),
     "packed_element": ("100", "a small product"),
-    "read_element": ("0", "a small product"),
+    "read_element": ("100", "a small product"),
+    "uneven_points": ("0", "a small product"),
     "unrolled_terms": ("4", "a small product"),
     "heavy_rest": ("1", "a product without signs"),
     "packed_skew": ("32", "a deep and narrow product"),
@@ -447,7 +448,8 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "turned_reads", "turned_points", "own_attention", "own_pair_attention",
              "attention_bytes", "cut_columns"}  # fmt: skip
 #: Those that another one switches on.
-SWITCHED = dict.fromkeys(("packed_element", "read_element"), "avx2, threads = 3")
+SWITCHED = dict.fromkeys(
+    ("packed_element", "read_element", "uneven_points"), "avx2, threads = 3")
 SWITCHED["thread_blocks"] = "avx2, threads = 13"
 SWITCHED |= dict.fromkeys(
     ("matrix_rows", "matrix_panels", "matrix_columns", "matrix_room", "cut_depth", "cut_room"),

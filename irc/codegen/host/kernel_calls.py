@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from llvmlite import ir
 
 from irc.codegen.host.base import (
+    I8,
     I32,
     I64,
     PTR,
@@ -36,11 +37,16 @@ class KernelCalls:
         extent: Size | None = None,
         grain: Size = 1,
         on_status: Hashable | None = None,
+        private: Mapping[int, Size] | None = None,
     ) -> None:
         """Call a generated kernel: `kernel(arguments..., begin, end)`, or without a range.
 
-        With `extent`, [0, extent) is divided among torch's threads in pieces of at least `grain`,
-        as `at::parallel_for` does; one thread, or an extent of at most `grain`, is a plain call.
+        With `extent`, [0, extent) is divided among torch's threads in pieces of at least `grain`
+        (`irc.codegen.host.support_pieces`); one thread, or an extent of at most `grain`, is a plain
+        call.
+        private: of arguments that are the kernel's own memory the bytes of a point's part. Each
+        thread uses one part, whatever points it takes, so that it stays in its core's caches.
+
         A kernel that returns i32 reports 0 for success; any other code of any piece fails with
         `on_status`, called with that code.
         """
@@ -49,7 +55,8 @@ class KernelCalls:
         if extent is None:
             status = b.call(kernel, list(arguments))
         else:
-            status = self._ranged_call(kernel, list(arguments), as_value(extent), as_value(grain))
+            known = (list(arguments), as_value(extent), as_value(grain), private or {})
+            status = self._ranged_call(kernel, *known)
         if has_status:
             if on_status is None:
                 raise AssertionError(f"{kernel.name} returns a status that nobody checks")
@@ -69,8 +76,9 @@ class KernelCalls:
         return self._threads
 
     def _ranged_call(
-        self, kernel: ir.Function, arguments: list[Value], extent: Value, grain: Value
-    ) -> Value:
+        self, kernel: ir.Function, arguments: list[Value], extent: Value, grain: Value,
+        private: Mapping[int, Size],
+    ) -> Value:  # fmt: skip
         b = self.builder
         status = None
         if kernel.function_type.return_type != VOID:
@@ -80,7 +88,7 @@ class KernelCalls:
         several = b.icmp_signed(">", self.threads(), constant(1))
         with b.if_else(b.and_(many, several)) as (parallel, serial):
             with parallel:
-                self._parallel_call(kernel, arguments, extent, grain, status)
+                self._parallel_call(kernel, arguments, extent, grain, private, status)
             with serial:
                 code = b.call(kernel, [*arguments, constant(0), extent])
                 if status is not None:
@@ -93,10 +101,12 @@ class KernelCalls:
         arguments: list[Value],
         extent: Value,
         grain: Value,
+        private: Mapping[int, Size],
         status: Value | None,
     ) -> None:
         b = self.builder
         members = arguments if status is None else [status, *arguments]
+        members = [*members, *map(as_value, private.values())]
         # Named, so that not every access to an argument repeats the types of all.
         record = self.emitter.module.context.get_identified_type(f"{kernel.name}.arguments")
         if record.is_opaque:
@@ -106,26 +116,35 @@ class KernelCalls:
         for i, value in enumerate(members):
             at = b.gep(packed, [I32(0), I32(i)], source_etype=record)
             b.store(value, at)
-        piece = self._trampoline(kernel, record)
-        run = self.emitter.declare("torch_parallel_for", I32, (I64, I64, I64, PTR, PTR))
-        b.call(run, [constant(0), extent, grain, piece, packed])
+        piece = self._trampoline(kernel, record, list(private))
+        share = self.emitter.support("irc_share")
+        b.call(share, [extent, grain, self.threads(), piece, packed])
 
-    def _trampoline(self, kernel: ir.Function, record: ir.IdentifiedStructType) -> ir.Function:
-        """The function that a thread runs: unpacks `record`, calls `kernel` on [begin, end)."""
+    def _trampoline(
+        self, kernel: ir.Function, record: ir.IdentifiedStructType, private: Sequence[int]
+    ) -> ir.Function:
+        """The function that a thread runs: unpacks `record`, calls `kernel` on [begin, end). The
+        kernel finds its own memory by `begin`, and is given an address from where that is the
+        thread's part."""
         name = f"{kernel.name}.piece"
         known = self.emitter.module.globals.get(name)
         if known is not None:
             return known
-        piece = ir.Function(self.emitter.module, ir.FunctionType(VOID, (I64, I64, PTR)), name)
+        piece = ir.Function(self.emitter.module, ir.FunctionType(VOID, (I64, I64, PTR, I64)), name)
         piece.linkage = "internal"
-        begin, end, packed = piece.args
+        begin, end, packed, part = piece.args
         b = ir.IRBuilder(piece.append_basic_block("entry"))
         values = []
         for i, type_ in enumerate(record.elements):
             at = b.gep(packed, [I32(0), I32(i)], source_etype=record)
             values.append(b.load(at, typ=type_))
+        values, sizes = values[: len(values) - len(private)], values[len(values) - len(private) :]
         has_status = kernel.function_type.return_type != VOID
-        code = b.call(kernel, [*values[int(has_status) :], begin, end])
+        arguments = values[int(has_status) :]
+        for number, size in zip(private, sizes, strict=True):
+            moved = b.mul(b.sub(part, begin), size)
+            arguments[number] = b.gep(arguments[number], [moved], source_etype=I8)
+        code = b.call(kernel, [*arguments, begin, end])
         if has_status:
             with b.if_then(b.icmp_signed("!=", code, I32(0))):
                 b.atomic_rmw("xchg", values[0], code, "monotonic")

@@ -393,18 +393,18 @@ class Lowering:
         pointers = [self.data(r) for r in step.tensors]
         scalars = [as_value(self.dims.symbols[s]) for s in step.symbols]
         kinds = [PTR] * len(pointers) + [I64] * (len(scalars) + 2)
-        symbol = kernel_symbol(step.kernel)
-        kernel = self.emitter.module.globals.get(symbol)
+        kernel = self.emitter.module.globals.get(symbol := kernel_symbol(step.kernel))
         if kernel is None:
             kernel = ir.Function(self.emitter.module, ir.FunctionType(VOID, kinds), symbol)
-        grid = self.dims(step.grid)
-        arguments = [*pointers, *scalars]
+        grid, arguments = self.dims(step.grid), [*pointers, *scalars]
         work = self.dims(step.work) if step.work is not None else 1
         self._unlock_for(grid, work)
         if isinstance(grid, int) and isinstance(work, int) and grid * work <= self.serial:
             self.kernels.call_kernel(kernel, [*arguments, constant(0), constant(grid)])
             return
-        self.kernels.call_kernel(kernel, arguments, extent=grid, grain=self._grain(work))
+        own = {n: self.dims(self.places[step.tensors[n]].layout.part_bytes) for n in step.private}
+        grain = self._grain(work)
+        self.kernels.call_kernel(kernel, arguments, extent=grid, grain=grain, private=own)
 
     def _grain(self, work: Size) -> Size:
         if isinstance(work, int):

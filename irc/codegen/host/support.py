@@ -20,7 +20,7 @@ Programs give 0 bytes in their first call (`HostMemory.ask_huge_pages`).
 `irc_unpack_results(runtime, result, kinds, out, count) -> i32`: the reverse for a tuple of results;
 tensors become new handles, None becomes a null handle. 1 with a Python error set when they differ.
 
-`host_support_arena` and `host_support_results` have the rest.
+`support_arena`, `support_results` and `support_pieces` have the rest.
 
 Support functions read records (descriptors, tables, plans) whose fields are words of 64 bits. In
 the text of all support modules `%count = word i64, ptr %board, i64 BOARD_COUNT` stands for LLVM's
@@ -36,6 +36,7 @@ from __future__ import annotations
 import re
 
 from irc.codegen.host import support_arena as host_support_arena
+from irc.codegen.host import support_pieces as host_support_pieces
 from irc.codegen.host.support_results import LOCK, RESULTS
 
 KIND_TENSOR, KIND_INT, KIND_FLOAT, KIND_BOOL, KIND_OBJECT = 0, 1, 2, 3, 4
@@ -393,6 +394,7 @@ done:
 SIGNATURES = {
     "irc_check_tensor": ("i32", ("ptr", "ptr", "ptr", "ptr")),
     **host_support_arena.SIGNATURES,
+    **host_support_pieces.SIGNATURES,
     "irc_huge_pages": ("void", ("ptr", "i64")),
     "irc_release_handles": ("void", ("ptr", "i64")),
     "irc_release_objects": ("void", ("ptr", "i64")),
@@ -420,6 +422,6 @@ def written_out(text: str) -> str:
 def support_text() -> str:
     """The support module as LLVM text, without a target line."""
     parts = (DECLARATIONS, CHECK_TENSOR, host_support_arena.arena_text(), RELEASES, HUGE_PAGES)
-    text = "".join((*parts, PYTHON_CALLS, RESULTS, LOCK))
+    text = "".join((*parts, PYTHON_CALLS, RESULTS, LOCK, host_support_pieces.pieces_text()))
     text = text.replace("HUGE_RESULT", str(HUGE_RESULT_THRESHOLD))
     return written_out(text.replace("MADV_HUGEPAGE", str(_MADV_HUGEPAGE)))

@@ -73,10 +73,11 @@ class KernelFuncOp(Op):
     `initialized`: such pairs whose output must hold a copy of the input before the launch, or (of
     pairs in `inplace`, too) be the same memory: what a scatter combines into. `copying` (cpu, until
     `bufferize`): the variant of such a kernel that makes the copies itself, for launches whose
-    outputs have other memory. `descriptor_bytes` (gpu): the last output is memory for what
-    describes matrices to the hardware (`kernel.load_tile`), so many bytes a program instance.
-    `early` (gpu): program instances begin before what was launched before them ends, and wait for
-    that; `opens`: they let those of the next launch that are `early` begin.
+    outputs have other memory. `private` (cpu): outputs that are memory of the kernel's own, with a
+    part for each point, of which a call uses that of its first. `descriptor_bytes` (gpu): the last
+    output is memory for what describes matrices to the hardware (`kernel.load_tile`), so many bytes
+    a program instance. `early` (gpu): program instances begin before what was launched before them
+    ends, and wait for that; `opens`: they let those of the next launch that are `early` begin.
 
     `kernel.func @k(%x: !kernel.ptr<f32>, %begin: index, %end: index)
     attributes {target = "cpu"} { kernel.return }`
@@ -95,6 +96,7 @@ class KernelFuncOp(Op):
     inplace = attribute(A.DenseIntsAttr, optional=True)
     initialized = attribute(A.DenseIntsAttr, optional=True)
     copying = attribute(A.SymbolRefAttr, optional=True)
+    private = attribute(A.DenseIntsAttr, "cpu", optional=True)
     num_warps = attribute(A.IntegerAttr, "gpu", optional=True)
     num_stages = attribute(A.IntegerAttr, "gpu", optional=True)
     index_bits = attribute(A.IntegerAttr, "gpu: 32 where no index leaves 32 bits", optional=True)

@@ -135,6 +135,8 @@ def _verify_arguments(op: ops.KernelFuncOp) -> int:
 
 def _verify_outputs(op: ops.KernelFuncOp, pointers: int) -> range | None:
     """Check that `outputs` names the last pointers; gives their positions, None if unsaid."""
+    if op.private is not None and (op.is_gpu or not {*op.private} <= {*(op.outputs or ())}):
+        op.fail(f"private {_words(op.private)} are not outputs of a cpu kernel")
     if op.outputs is None:
         return None
     outputs = list(op.outputs)

@@ -479,6 +479,11 @@ class _CpuKernel:
         first = len(plan.inputs)
         last = first + len(plan.outputs) + len(self.workspaces)
         entries["outputs"] = A.DenseIntsAttr(range(first, last))
+        own = [n for n, value in enumerate(plan.outputs, first)
+               if value in plan.storage and plan.storage[value].kind == "private"]  # fmt: skip
+        own += range(first + len(plan.outputs), last)
+        if own:
+            entries["private"] = A.DenseIntsAttr(own)
         if inplace:
             entries["inplace"] = A.DenseIntsAttr(inplace)
         if plan.initialized:

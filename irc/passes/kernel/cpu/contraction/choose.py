@@ -422,7 +422,7 @@ class _TileChooser:
         if threads == 1 or outer >= enough:
             return 0, least if least < sizes[1] else 0
 
-        def time(parts: tuple[int, int]) -> int:
+        def time(parts: tuple[int, int]) -> float:
             rows, columns = (
                 -(-size // (part * unit)) * unit
                 for size, part, unit in zip(sizes, parts, (own.tile_rows, panel), strict=True)
@@ -430,7 +430,8 @@ class _TileChooser:
             count = outer * -(-sizes[0] // rows) * -(-sizes[1] // columns)
             packed = rows * own.pack_left + columns * own.pack_right
             passing = features.packed_element * packed + features.read_element * (rows + columns)
-            return -(-count // threads) * (rows * columns + passing)
+            point = rows * columns + passing
+            return max(-(-count // threads), count / threads + features.uneven_points) * point
 
         most = [max(-(-size // unit), 1) for size, unit in zip(sizes, (own.tile_rows, panel),
                                                                strict=True)]  # fmt: skip

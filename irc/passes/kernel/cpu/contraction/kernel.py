@@ -141,6 +141,9 @@ class _ContractionKernel:
         entries["grid"] = A.DimAttr(self.grid)
         entries["work"] = A.DimAttr(self._work())
         entries["outputs"] = A.DenseIntsAttr(range(first, first + count))
+        if self.workspaces:
+            own = range(first + len(plan.outputs), first + count)
+            entries["private"] = A.DenseIntsAttr(own)
         if inplace:
             entries["inplace"] = A.DenseIntsAttr(inplace)
 
