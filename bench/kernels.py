@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -81,6 +82,9 @@ def _kernels() -> dict[str, Kernel]:
         "sigmoid_mul": Kernel(lambda x, y: torch.sigmoid(x) * y, two, 3, costly=True),
         "add_mul_chain": Kernel(add_mul_chain, two, 3),
         "softmax": Kernel(lambda x: F.softmax(x, -1), one, 2, costly=True),
+        "masked_softmax": Kernel(
+            lambda x: F.softmax(x.masked_fill(x > 0, -math.inf), -1), one, 2, costly=True
+        ),
         "log_softmax": Kernel(lambda x: F.log_softmax(x, -1), one, 2, costly=True),
         "layer_norm": Kernel(layer_norm, ("full", "row", "row"), 2),
         "layer_norm_backward": Kernel(
