@@ -257,7 +257,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     "loop-to-kernel": (
         Step("expand-winograd", makes_winograd),
         Step("share-reads", is_cpu),
-        Step("expand-attention", makes_attention, {"parts": "split_products"}),
+        Step("expand-attention", makes_attention),
         Step("narrow-integers", is_gpu),
         Step("schedule", chooses=True),
         Step("tune", tunes),

@@ -148,6 +148,15 @@ class CpuFigures(Speeds):
         "% of ATen's speed", "that attention of irc's own has in f32 (a Zen 4: "
         "bench/results/zen4_attention.txt)")] = 90
     own_pair_attention: Annotated[int, Figure("% of ATen's speed", "that it has in bf16")] = 90
+    attention_blocks: Annotated[int, Figure(
+        "blocks", "of a head's rows, at most, that irc's own has, each of which lays out keys and "
+        "values again (4 heads of 1000 rows and 1111 keys, seven blocks, speed against ATen's: a "
+        "Zen 4 1.45 in bf16 and 1.05 in f32, a Xeon 0.87 and 1.00)", least=1)] = 64
+    causal_rows: Annotated[tuple[int, ...], Figure(
+        "rows", "of attention that sees keys up to a row's own, in f32 and in bf16, for which the "
+        "keys behind them are left out together: each such group lays out keys and values again "
+        "(1x12x256x64 on a Xeon, speed against ATen's by 256, 128 and 64 rows: f32 1.09, 1.36 and "
+        "1.04, bf16 1.01, 1.20 and 1.34)", least=16)] = (128, 128)
     attention_bytes: Annotated[int, Figure(
         "bytes", "of the scores of all its points, most that attention of irc's own may have; "
         "threads use those of the points that they begin with")] = 1 << 28
@@ -238,6 +247,9 @@ _AMX = {
     "pairs_time": 4.0, "own_products": (190, 140, 95), "own_panels": (130, 140, 104),
     "own_pairs": (120, 90, 100), "own_pair_panels": (150, 140, 108),
     "own_split": (1, 60, 140), "own_split_panels": (1, 100, 160),
+    # bench/results/xeon_attention.txt
+    "own_attention": 123, "own_pair_attention": 130,
+    "causal_rows": (128, 64), "attention_blocks": 1,
 }  # fmt: skip
 
 #: What is not usual on a processor, by LLVM's name for it.

@@ -8,7 +8,6 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.processor_ways import takes_parts
 from irc.dialects import func, graph, loop, sym
 from irc.dialects.aten import OperandAttr
 from irc.ir import attributes as A
@@ -18,7 +17,6 @@ from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, symbol
 from irc.ir.types import TensorType, bf16, element_bytes, f16, f32, i1
-from irc.options.options import DEFAULT
 from irc.passes.common.bodies import SEGMENTS, Body, make_compute
 from irc.passes.kernel.cpu.contraction.choose import schedule_tiles
 from irc.passes.kernel.cpu.plan import plan_for_cpu
@@ -28,6 +26,8 @@ from irc.target import Target, target_of
 
 FLASH = "aten._scaled_dot_product_flash_attention_for_cpu.default"
 BATCH, HEAD, BLOCK = symbol("b"), symbol("h"), symbol("block")
+MOST_PARTS = 4
+"""Of causal attention's rows, each of which is code of its own."""
 ROW, KEY, WIDTH = symbol("r"), symbol("n"), symbol("d")
 
 
@@ -39,12 +39,12 @@ class ExpandAttention(Pass):
 
     The group's points are heads, or blocks of a head's rows where the scores of all have no room in
     half of a core's second-level cache; what the computes hand on is memory of the kernel's own
-    (`irc.passes.kernel.cpu.stages`). A call stays, and a remark tells why, whose logarithms of sums
+    (`irc.passes.kernel.cpu.stages`). Causal attention has the five computes for some rows after
+    the other, at least `causal_rows` (a figure of the target), with the keys that these see. A call stays, and a remark tells why, whose logarithms of sums
     somebody reads, whose sizes are symbols, whose keys are too many for a few rows of scores, and
     where ATen is as fast by the processor's figures (`own_attention`, `own_pair_attention`).
 
-    core_bytes: the second-level cache (0: the target's). force: wherever it can be done. parts:
-    products of f32 are of parts of bf16 where registers of whole tiles take these.
+    core_bytes: the second-level cache (0: the target's). force: wherever it can be done.
 
     Before:
         %y, %l = graph.call_aten %q, %k, %v {callee = "aten._scaled_dot_product_flash_attention_for_cpu.default", ...} : ...
@@ -64,7 +64,6 @@ class ExpandAttention(Pass):
     asks_target = True
     core_bytes: int = 0
     force: bool = False
-    parts: bool = DEFAULT.split_products
 
     def run(self, op: Operation, context: PassContext) -> None:
         target = target_of(context)
@@ -80,10 +79,10 @@ class ExpandAttention(Pass):
             if isinstance(shape, str) or reason:
                 context.remark(f"attention stays the library's: {reason}", call)
                 continue
-            context.remark(
-                f"attention is irc's own: {shape.blocks} blocks of {shape.rows} rows a head", call
-            )
-            expanded = _ExpandedAttention(call, shape, target, self.parts).run()
+            parts = parts_of(shape, target)
+            told = ", ".join(f"{p.blocks} of {p.rows} rows and {p.keys} keys" for p in parts)
+            context.remark(f"attention is irc's own, blocks of a head: {told}", call)
+            expanded = _ExpandedAttention(call, parts, target).run()
             expanded.name_hint = call.results[0].name_hint
             call.results[0].replace_all_uses_with(expanded)
             call.erase()
@@ -94,14 +93,22 @@ class ExpandAttention(Pass):
         features = target.features
         narrow = shape.element is not f32
         share = features.own_pair_attention if narrow else features.own_attention
-        if self.force or share >= 100 * features.sure_products:
+        if self.force:
+            return ""
+        if shape.blocks > features.attention_blocks or (shape.causal and shape.blocks > 1):
+            return f"a head's {shape.queries} rows are {shape.blocks} blocks"
+        points = shape.batch * shape.heads * shape.blocks
+        if points < target.threads:
+            return f"{points} blocks of rows leave some of {target.threads} threads idle"
+        if share >= 100 * features.sure_products:
             return ""
         return f"irc's kernels have {share} % of its speed"
 
 
 @attrs.frozen
 class AttentionShape:
-    """Sizes of an attention that is computed in blocks of rows. scale: of the scores."""
+    """Sizes of an attention, or of its rows from `first` on, that is computed in blocks of rows.
+    scale: of the scores."""
 
     batch: int
     heads: int
@@ -113,6 +120,7 @@ class AttentionShape:
     element: Type
     scale: float
     causal: bool
+    first: int = 0
 
     @property
     def blocks(self) -> int:
@@ -174,6 +182,22 @@ def attention_of(
     )
 
 
+def parts_of(shape: AttentionShape, target: Target) -> list[AttentionShape]:
+    """An attention by rows: where these see keys up to their own, some rows after the other with
+    the keys that they see."""
+    least = target.lanes(f32)
+    fewest = target.features.causal_rows[0 if shape.element is f32 else 1]
+    step = -(-max(fewest, -(-shape.queries // MOST_PARTS)) // least) * least
+    if not shape.causal or step >= shape.queries or shape.blocks > 1:
+        return [shape]
+    parts = []
+    for first in range(0, shape.queries, step):
+        count = min(step, shape.queries - first)
+        keys = min(shape.keys, first + count)
+        parts.append(attrs.evolve(shape, first=first, queries=count, keys=keys, rows=count))
+    return parts
+
+
 def operand_of(call: graph.CallAten, name: str) -> Value | None:
     """The tensor that an argument is, if there is one."""
     attr = call.arguments.as_dict().get(name)
@@ -184,29 +208,31 @@ class _ExpandedAttention:
     """The computes of one attention."""
 
     def __init__(
-        self, call: graph.CallAten, shape: AttentionShape, target: Target, parts: bool
+        self, call: graph.CallAten, parts: Sequence[AttentionShape], target: Target
     ) -> None:
-        self.call, self.shape, self.parts = call, shape, parts
+        self.call, self.parts, shape = call, parts, parts[0]
         # A head is a point: no product has points of its own.
         self.target = attrs.evolve(target, threads=1)
         sizes = ((BATCH, shape.batch), (HEAD, shape.heads), (BLOCK, shape.blocks))
         self.points = [(axis, size) for axis, size in sizes if size != 1] or [sizes[0]]
         names = {axis for axis, _ in self.points}
-        self.batch, self.head, block = (axis if axis in names else 0 for axis, _ in sizes)
-        self.row: Dim = block * shape.rows + ROW
-        self.whole = shape.queries % shape.rows == 0
+        self.batch, self.head, self.block = (axis if axis in names else 0 for axis, _ in sizes)
 
     def run(self) -> Value:
         """The result of the group, which stands before the call."""
-        outer = Builder.before(self.call)
-        init = outer.value(graph.Undefined, result_types=self.call.results[0].type)
-        inside = Block()
+        outer, inside = Builder.before(self.call), Block()
+        result = outer.value(graph.Undefined, result_types=self.call.results[0].type)
         builder = Builder.at_end(inside)
-        scores = self._scores(builder)
-        greatest = self._greatest(builder, scores)
-        powers, total = self._powers(builder, scores, greatest)
-        sums = self._sums(builder, powers)
-        result = self._result(builder, sums, total, init)
+        for shape in self.parts:
+            self.shape = shape
+            self.row: Dim = self.block * shape.rows + ROW + shape.first
+            self.end = shape.first + shape.queries
+            self.whole = shape.queries % shape.rows == 0
+            scores = self._scores(builder)
+            greatest = self._greatest(builder, scores)
+            powers, total = self._powers(builder, scores, greatest)
+            sums = self._sums(builder, powers)
+            result = self._result(builder, sums, total, result)
         segments = {SEGMENTS: A.DenseIntsAttr((1, 0, 0))}
         inside.append(loop.YieldOp([result], (), segments, (), self.call.location))
         several = [axis.name for axis, size in self.points if size != 1]
@@ -269,7 +295,7 @@ class _ExpandedAttention:
                 mask = other = None
                 if masked and value is left[0]:
                     mask = written.compare(
-                        "slt", written.index(self.row), written.index(self.shape.queries)
+                        "slt", written.index(self.row), written.index(self.end)
                     )
                     other = written.constant(0, self.shape.element)
                 fixed = place if points else [
@@ -285,9 +311,6 @@ class _ExpandedAttention:
 
         output = loop.ResultAttr("reduce", "sum", f32, None)
         preset: dict[str, Any] = {"pack_left": True} if masked else {}
-        sizes = rows[1], depth[1], columns[1]
-        if self.parts and takes_parts(sizes, self.shape.element, self.target):
-            preset["products"] = "bf16x6"
         # Tiles are chosen for the product of one point.
         own = [loop.AxisAttr(axis.name, "par", size) for axis, size in (rows, columns)]
         own.append(loop.AxisAttr(depth[0].name, "red", depth[1]))
@@ -351,7 +374,7 @@ class _ExpandedAttention:
         place = [0 if size == 1 else axis for size, axis in zip(type_.shape, every, strict=True)]
         there = other = None
         if not self.whole and type_.rank > 1 and type_.shape[-2] != 1:
-            there = body.compare("slt", body.index(self.row), body.index(self.shape.queries))
+            there = body.compare("slt", body.index(self.row), body.index(self.end))
             other = body.constant(0, type_.element)
         read = body.read(mask, place, mask=there, other=other)
         if type_.element is i1:
@@ -411,7 +434,7 @@ class _ExpandedAttention:
             value = body.op("arith.truncf", value, type=shape.element)
         masks = []
         if not self.whole:
-            masks = [body.compare("slt", body.index(self.row), body.index(shape.queries))]
+            masks = [body.compare("slt", body.index(self.row), body.index(self.end))]
         body.finish([value], masks=masks)
         place = [self.batch, self.head, self.row, WIDTH]
         output = loop.ResultAttr("scatter", "set", None, A.DimsAttr(place))

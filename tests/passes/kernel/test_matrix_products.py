@@ -3,6 +3,8 @@ may say."""
 
 from __future__ import annotations
 
+import math
+
 import attrs
 import pytest
 import torch
@@ -111,6 +113,27 @@ def test_values(sizes, entries, plain):
         torch.testing.assert_close(native.double(), wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("sizes, entries", [
+    ((45, 45, 64), ""), ((65, 7, 96), ""), ((40, 197, 48), "tile_rows = 17 : i64"),
+    ((71, 100, 96), "block_rows = 32 : i64, point_columns = 32 : i64"),
+    ((20, 31, 80), "tile_vectors = 1 : i64, inner = \"columns\""),
+])  # fmt: skip
+def test_terms_that_fill_no_whole_registers(sizes, entries):
+    """Zeros stand behind the last terms of packed factors, whatever was there."""
+    program = text(*sizes, entries=entries, plain=True)
+    module, before = formed(program), irc.parse(program)
+    assert "kernel.dot_rows" in irc.print_op(module)
+    a, w = arguments(before)
+    (got,), (wanted,) = run(module, a, w, mode="real"), run(before, a, w, mode="real")
+    torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-9)
+    if HERE:
+        PassManager.parse("bufferize,plan-memory").run(module)
+        program = irc.build(module)
+        program(a * math.nan, w * math.nan)
+        (native,) = program(a, w)
+        torch.testing.assert_close(native.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_factors_across_are_packed():
     program = text(40, 64, 64, f"{MATRIX}, pack_right = true", left="k, m", plain=True)
     program = program.replace("%w[n, k]", "%w[k, n]")
@@ -141,6 +164,7 @@ def test_a_part_of_a_tile_sets_the_tiles_up_for_itself():
 
 @pytest.mark.parametrize("sizes, plain, chosen", [
     ((64, 64, 64), False, True), ((64, 48, 64), False, False), ((64, 64, 40), True, True),
+    ((64, 48, 64), True, True),
     ((64, 64, 64), True, True), ((4, 64, 256), True, False), ((4, 64, 256), False, True),
 ])  # fmt: skip
 def test_a_target_that_has_them_takes_them(sizes, plain, chosen):
@@ -160,6 +184,7 @@ REFUSED = [
     ({"left": "k, m"}, ", pack_left = false", "has not its terms side by side"),
     ({}, ", pack_right = true", "the factor with the columns is no matrix"),
     ({"plain": True}, ", pack_right = false", "is not in panels"),
+    ({"plain": True, "inner": 48}, ", pack_right = true, pack_left = false", "no multiple of 32"),
     ({}, ", block_depth = 48 : i64", "multiples of 32"),
     ({}, ", block_depth = 32 : i64, woven = true", "of parts, or of some of a panel's columns"),
     ({}, ", tile_rows = 33 : i64", "up to 32 rows"),
@@ -170,8 +195,9 @@ REFUSED = [
 
 @pytest.mark.parametrize("form, entries, reason", REFUSED)
 def test_what_does_not_fit_is_refused(form, entries, reason):
+    more = dict(form)
     with pytest.raises(irc.InvalidIR, match=reason):
-        formed(text(40, 64, 64, MATRIX + entries, **form))
+        formed(text(40, more.pop("inner", 64), 64, MATRIX + entries, **more))
 
 
 OP = """kernel.func @k(%a: !kernel.ptr<bf16>, %b: !kernel.ptr<{element}>, %y: !kernel.ptr<f32>,

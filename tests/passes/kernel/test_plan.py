@@ -47,6 +47,25 @@ def test_both_targets_take_the_arrays_in_one_order():
     assert kernel_outputs(op) == [op.results[0]]
 
 
+def test_a_member_goes_on_with_an_array_that_another_one_began():
+    """Both write the caller's array on a cpu; a gpu's kernel can't."""
+    one = ("= loop.compute par(i: 2) inits(INIT) -> scatter(set, [PLACE]) "
+           "{ %v = loop.read %x[i] : f32 loop.yield %v } : tensor<[4] x f32>")  # fmt: skip
+    text = ('func.func @main(%x: ROW) -> tensor<[4] x f32> attributes {level = "loop"} {'
+            " %u = graph.undefined : tensor<[4] x f32> %g = loop.group (i: 2) {"
+            f" %a {one.replace('INIT', '%u').replace('PLACE', 'i')}"
+            f" %b {one.replace('INIT', 'FIRST').replace('PLACE', 'i + 2')}"
+            " loop.yield %b } : tensor<[4] x f32> return %g : tensor<[4] x f32> }")
+    op, _ = top(text.replace("ROW", ROW).replace("FIRST", "%a"))
+    flat = flatten(op)
+    assert flat.initialized == [] and flat.inputs == [op.parent_op.block.arguments[0]]
+    plan = plan_for_cpu(flat)
+    first, second = (member.compute.results[0] for member in plan.members)
+    assert plan.storage[first] is plan.storage[second] and plan.outputs == [op.results[0]]
+    with pytest.raises(irc.InvalidIR, match="on a gpu no member goes on"):
+        plan_for_gpu(flat)
+
+
 def test_members_of_a_group_do_not_combine_into_what_others_of_it_make():
     made = "%m = loop.compute par(i: 2) -> map { %v = loop.read %x[i] : f32 loop.yield %v } : ROW"
     into = made.replace("%m =", "%s =").replace("-> map", "inits(INIT) -> scatter(sum, [i])")

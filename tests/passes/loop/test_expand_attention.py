@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import attrs
 import pytest
 import torch
 import torch.nn.functional as F
 
 from irc.frontend import backend
+from irc.ir.types import bf16, f32
+from irc.passes.loop.expand_attention import AttentionShape, ExpandAttention, parts_of
 from irc.target import Target
 from tests.passes.frozen.frozen_convolutions import threads
 
@@ -96,6 +99,36 @@ def test_fewer_than_the_lanes_of_a_vector_are_the_librarys(least: int) -> None:
     size = least * lanes // 16
     q = heads(1, 2, size, 32, torch.float32)
     check(q, q, q, own=size >= lanes)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
+@pytest.mark.parametrize("queries, keys", ((300, 300), (197, 197), (300, 170), (130, 290)))
+def test_rows_that_see_keys_up_to_their_own_leave_the_others_out(
+    queries: int, keys: int, dtype: Any
+) -> None:
+    """Some rows after the other, all into one array."""
+    torch.manual_seed(0)
+    q = heads(2, 3, queries, 48, dtype)
+    k, v = (heads(2, 3, keys, 48, dtype) for _ in range(2))
+    check(q, k, v, causal=True)
+    shape = AttentionShape(2, 3, 3, queries, keys, 48, queries, f32, 1.0, causal=True)
+    parts = parts_of(shape, Target.host())
+    assert len(parts) > 1 and [p.first for p in parts][0] == 0
+    assert sum(p.queries for p in parts) == queries
+    assert all(p.keys == min(keys, p.first + p.queries) for p in parts)
+
+
+@pytest.mark.parametrize("change, reason", [
+    ({}, ""), ({"rows": 64}, "are 2 blocks"), ({"heads": 1, "key_heads": 1}, "leave some of 4"),
+    ({"element": bf16}, "90 % of its speed"), ({"causal": True, "rows": 64}, "are 2 blocks"),
+])  # fmt: skip
+def test_who_computes_it(change: Any, reason: str) -> None:
+    target = Target.named("#irc.target<avx2, threads = 4, own_attention = 120, "
+                          "own_pair_attention = 90, attention_blocks = 1>")  # fmt: skip
+    shape = AttentionShape(2, 2, 2, 128, 128, 64, 128, f32, 0.125, False)
+    told = ExpandAttention().objection(attrs.evolve(shape, **change), target)
+    assert (reason in told) if reason else not told
+    assert not ExpandAttention(force=True).objection(attrs.evolve(shape, **change), target)
 
 
 def test_infinite_and_nan_elements() -> None:

@@ -140,6 +140,10 @@ def plan_for_gpu(flat: Plan) -> GpuPlan:
     if flat.once:
         raise InvalidIR("on a gpu nothing is computed once; the pass 'schedule' puts it where it "
                         "is read", op=flat.once[0])  # fmt: skip
+    computes = [member.compute for member in flat.members]
+    if any(init.defining_op in computes for compute in computes for init in compute.inits):
+        raise InvalidIR("on a gpu no member goes on with an array that another one began",
+                        op=flat.op)  # fmt: skip
     members = [GpuMember(m.compute, list(m.shared), list(m.own)) for m in flat.members]
     _widen_rows(members)
     first = members[0]

@@ -13,7 +13,7 @@ import attrs
 from irc.dialects import loop
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.passes.kernel.plan.updates import is_undefined, scatters_of
+from irc.passes.kernel.plan.updates import goes_on, is_undefined, scatters_of
 
 
 @attrs.define(eq=False)
@@ -75,11 +75,12 @@ def flatten(op: Operation) -> Plan:
     members = [Member(c, names, [a for a in c.axis_list if a.name not in names]) for c in computes]
     inputs = _inputs(op, [*once, *computes], alias)
     results = {value: result for result, value in reversed(outputs)}
+    made = {result for compute in computes for result in compute.results}
     initialized = [
         (init, results[result])
         for compute in computes
         for number, init in scatters_of(compute)
-        if not is_undefined(init)
+        if not is_undefined(init) and init not in made
         for result in compute.results_of(number)
         if result in results
     ]
@@ -112,8 +113,9 @@ def _inputs(
     for compute in computes:
         for init in compute.inits:
             if alias.get(init, init) in results:
-                raise InvalidIR("scatters into an array of the same group", op=op)
-            if not is_undefined(init):
+                if not goes_on(init):
+                    raise InvalidIR("scatters into an array of the same group", op=op)
+            elif not is_undefined(init):
                 inputs.setdefault(init)
         for read in compute.reads:
             if alias.get(read.source, read.source) not in results:

@@ -36,6 +36,16 @@ def is_undefined(init: Value) -> bool:
     return isinstance(init.defining_op, graph.Undefined)
 
 
+def goes_on(init: Value) -> bool:
+    """Whether a scatter that starts from an array goes on with what another one began: it alone
+    reads what that gives, which can be one memory then."""
+    before = init.defining_op
+    if not isinstance(before, loop.ComputeOp) or len(list(init.users)) != 1:
+        return False
+    scattered = [before.results_of(number) for number, _ in scatters_of(before)]
+    return any(init in results for results in scattered)
+
+
 def scatters_of(op: loop.ComputeOp) -> list[tuple[int, Value]]:
     """The number of each scatter output of a compute, and the array that it starts from."""
     numbers = [k for k, output in enumerate(op.output_list) if output.kind == "scatter"]

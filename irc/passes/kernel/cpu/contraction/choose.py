@@ -335,6 +335,9 @@ class _TileChooser:
         """Whether rows must be packed for registers that hold whole tiles, or are meant to be."""
         if own.has("pack_left"):
             return own.pack_left
+        dot, depth = dot_of_factors(*self._sides(own), own), self.depth_run.axis.extent
+        if dot is not None and isinstance(depth, int) and depth % dot.tile[2]:
+            return True
         return not reads_terms(self._sides(own)[0], self.row_run, self.depth_run, own)
 
     def _dividing(self, own: CpuSchedule, most: int) -> int:

@@ -17,6 +17,7 @@ times a vector's rate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -77,8 +78,11 @@ def misfit(
     tile, depth = dot.tile, depths.axis
     if not isinstance(depth.extent, int):
         return "its number of terms is to be known"
-    if depth.extent % tile[2] or not isinstance(columns.extent, int):
-        return f"its terms are no multiple of {tile[2]}, or its columns no number"
+    if not isinstance(columns.extent, int):
+        return "its number of columns is to be known"
+    whole = own.has("block_depth") and 0 < own.block_depth < depth.extent
+    if depth.extent % tile[2] and (whole or not (left.packed and right.packed)):
+        return f"its terms are no multiple of {tile[2]}, and not all of both factors' are packed"
     if panel not in (tile[1], 2 * tile[1]):
         return f"a panel has {tile[1]} or {2 * tile[1]} columns, not {panel}"
     if not left.packed and not reads_terms(left, rows, depths, own):
@@ -187,6 +191,7 @@ def pack_tiles(
     (height, _, length), count = tiling.dot.tile, tiling.schedule.tile_rows
     part = part_of_tiles(tiling, owner.known_depth)
     whole = part * tiling.parts
+    _clear_rows(owner, scope, rows, whole)
     before = emitter.times(emitter.quotient(rows.lower, count, True), whole)
     before = emitter.plus(before, emitter.times(depth.lower, height))
     row, term = number_in(tiling.row_run), number_in(tiling.depth_run)
@@ -196,11 +201,71 @@ def pack_tiles(
     pack_rows(owner, scope, rows, depth, before, target + term % length, part)
 
 
+def _clear_rows(owner: ProductWriter, scope: VectorScope, rows: Stretch, step: int) -> None:
+    """Have zeros in what the last terms of a block of rows leave empty of registers. step: elements
+    that a tile's rows take."""
+    emitter, tiling = owner.emitter, owner.tiling
+    height, count = tiling.dot.tile[0], tiling.schedule.tile_rows
+    part = part_of_tiles(tiling, owner.known_depth)
+
+    def tile(row: Scalar, _: Sequence[Value]) -> list[Value]:
+        number = emitter.quotient(emitter.minus(row, rows.lower), count, True)
+        begin = emitter.plus(scope.names[LEFT], emitter.times(number, step))
+        for more in range(tiling.parts):
+            for first in range(0, count, height):
+                passed = more * part + first * owner.known_depth
+                _clear_last(owner, LEFT, emitter.plus(begin, passed))
+        return []
+
+    if _is_ragged(tiling):
+        emitter.for_loop(rows.lower, rows.upper, count, (), tile)
+
+
+def clear_columns(owner: ProductWriter, scope: VectorScope, columns: Stretch) -> None:
+    """The same for a block of columns."""
+    emitter, tiling = owner.emitter, owner.tiling
+
+    def panel(column: Scalar, _: Sequence[Value]) -> list[Value]:
+        passed = emitter.times(emitter.minus(column, columns.lower), owner.known_depth)
+        begin = emitter.plus(scope.names[RIGHT], passed)
+        for more in range(tiling.parts):
+            apart = emitter.scalar(owner.parts_apart * more, scope)
+            _clear_last(owner, RIGHT, emitter.plus(begin, apart))
+        return []
+
+    if tiling.schedule.in_matrices and _is_ragged(tiling):
+        emitter.for_loop(columns.lower, columns.upper, tiling.packed_panel, (), panel)
+
+
+def _is_ragged(tiling: Tiling) -> bool:
+    """Whether the last terms leave registers empty in part."""
+    depth = tiling.depth.extent
+    return isinstance(depth, int) and depth % tiling.dot.tile[2] > 0
+
+
+def _clear_last(owner: ProductWriter, name: str, begin: Scalar) -> None:
+    """Fill the last register of terms, those of whose first one begin there."""
+    emitter, tiling = owner.emitter, owner.tiling
+    height, width, length = tiling.dot.tile
+    element, several = tiling.factor_element, owner.schedule.lanes * tiling.group
+    side = height if name == LEFT else width
+    zeros = emitter.filled(0.0, element, emitter.vector_type(element, several))
+    begin = emitter.plus(begin, side * (owner.known_depth - length))
+
+    def vector(place: Scalar, _: Sequence[Value]) -> list[Value]:
+        emitter.store(zeros, owner.memory[name], emitter.plus(begin, place), None)
+        return []
+
+    emitter.for_loop(0, side * length, several, (), vector)
+
+
 def multiply(tile: SumTile, room: Value, column: Scalar) -> None:
     """Write the sums of the panel from `column` on into the tile's room."""
     emitter, tiling, owner = tile.emitter, tile.tiling, tile.owner
     dot, depth, columns = tiling.dot, tile.depth, tile.right_array()[0]
     terms = emitter.minus(depth.upper, depth.lower)
+    if _is_ragged(tiling):
+        terms = owner.known_depth
     step: Scalar
     pointer: Value
     part = part_of_tiles(tiling, owner.known_depth)
@@ -280,5 +345,5 @@ def _fetch_next(tile: SumTile, column: Scalar, dot: Rows) -> Beside:
     return fetch
 
 
-__all__ = ["check_matrix", "depth_of_block", "dot_of_factors", "misfit", "multiply", "pack_tiles",
-           "part_of_tiles", "reads_terms", "rows_of_block"]  # fmt: skip
+__all__ = ["check_matrix", "clear_columns", "depth_of_block", "dot_of_factors", "misfit",
+           "multiply", "pack_tiles", "part_of_tiles", "reads_terms", "rows_of_block"]  # fmt: skip

@@ -14,7 +14,7 @@ from irc.ir.symbols import Dim, Range, ceildiv, maximum, range_of
 from irc.ir.types import TensorType, contiguous_strides
 from irc.passes.kernel.cpu.contraction.ahead import pack_panel
 from irc.passes.kernel.cpu.contraction.groups import pack_groups
-from irc.passes.kernel.cpu.contraction.matrices import pack_tiles, part_of_tiles
+from irc.passes.kernel.cpu.contraction.matrices import clear_columns, pack_tiles, part_of_tiles
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, pack_left, pack_right
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tile import TileWriter
@@ -56,14 +56,15 @@ class ProductWriter:
 
     @property
     def packed_depth(self) -> Dim:
-        """As many, in whole groups."""
-        group = self.tiling.group
+        """As many, in whole groups, or in whole registers."""
+        tiling = self.tiling
+        group = tiling.dot.tile[2] if self.schedule.in_matrices else tiling.group
         return self.depth_block if group == 1 else ceildiv(self.depth_block, group) * group
 
     @property
     def known_depth(self) -> int:
-        """The terms of a block of the depth, which is a number."""
-        depth = self.depth_block
+        """The same of a block of the depth that has a number."""
+        depth = self.packed_depth
         assert isinstance(depth, int)
         return depth
 
@@ -89,7 +90,7 @@ class ProductWriter:
             rows = own.block_rows or own.point_rows or tiling.rows.extent
             sizes[LEFT] = rows * self.left_row
             if own.in_matrices:
-                tiles = part_of_tiles(tiling, depth) * tiling.parts
+                tiles = part_of_tiles(tiling, self.known_depth) * tiling.parts
                 sizes[LEFT] = ceildiv(rows, own.tile_rows) * tiles
         if tiling.right.packed:
             sizes[RIGHT] = (2 * tiling.panel if own.pack_ahead else together) * self.packed_depth
@@ -194,6 +195,7 @@ class ProductWriter:
             body(rows.lower, ())
 
     def _pack_right(self, scope: VectorScope, columns: Stretch, depth: Stretch) -> None:
+        clear_columns(self, scope, columns)
         (pack_groups if self.tiling.group > 1 else pack_right)(self, scope, columns, depth)
 
     def _columns(

@@ -54,7 +54,7 @@ def finish_before(tile: SumTile, column: Scalar, dot: Rows) -> Beside:
     before, first_column, count = _before(tile, column)
     length, depth, own = dot.tile[2], tiling.depth.extent, tiling.schedule
     assert isinstance(depth, int)
-    each = -(-own.tile_rows * own.tile_vectors // max(depth // length, 1))
+    each = -(-own.tile_rows * own.tile_vectors // max(-(-depth // length), 1))
     whole = emitter.times(count, own.tile_vectors)
 
     def some(term: Value) -> None:
