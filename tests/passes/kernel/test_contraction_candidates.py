@@ -64,6 +64,17 @@ def test_tiles_are_those_that_the_model_expects_to_be_near_the_best(name):
         irc.verify(form_gpu_kernel(op, after, "k"))
 
 
+@pytest.mark.parametrize("stages", [2, 4, 6, 8])
+def test_tiles_have_room_for_the_steps_in_flight_that_are_asked_for(stages):
+    """Entries that were measured of one operation stand in another, whose tiles are larger."""
+    product = Product(2048, 3072, 768)
+    _, op = scheduled(product, {"num_stages": stages, "tile_k": 64})
+    schedule = op.attributes["schedule"]
+    assert number(schedule, "num_stages") == stages and number(schedule, "tile_k") == 64
+    sides = number(schedule, "tile_m") + number(schedule, "tile_n")
+    assert sides * 64 * stages * product.dtype.itemsize <= SM90.gpu.block_bytes
+
+
 def test_without_a_target_or_a_product_the_model_says_nothing():
     _, op = scheduled(*PRODUCTS["square"])
     assert len(candidates_for(op)) == 1

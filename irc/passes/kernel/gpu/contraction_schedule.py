@@ -198,13 +198,14 @@ def describable(space: ContractionSpace, dots: Sequence[Dot], gpu: GpuFeatures) 
 class TileChoices:
     """What tiles are chosen of: shapes, depths of a step, the order of the dimensions ("dot" or
     "swapped"), and the model of their time. row_group: the least group of a result's odd rows,
-    where the schedule has any."""
+    where the schedule has any. stages: steps in flight, where that is decided (0: it isn't)."""
 
     cost: TileCost
     shapes: tuple[TileShape, ...]
     steps: tuple[int, ...]
     products: str
     row_group: int = 1
+    stages: int = 0
 
     @property
     def keys(self) -> dict[str, str]:
@@ -222,6 +223,8 @@ class TileChoices:
     def tilings(self, gpu: GpuFeatures) -> list[StagedTile]:
         """All tiles, those first that take the least time."""
         every = self.cost.tilings(self.shapes, self.steps, gpu)
+        if self.stages:
+            every = iter({attrs.evolve(each, stages=self.stages): 0 for each in every})
         return sorted(every, key=lambda each: self.cost.time(each, gpu))
 
 
@@ -247,7 +250,9 @@ def _tiles(
     fixed = {name: preset[key].value for name, key in keys.items() if key in preset}  # type: ignore[attr-defined]
     shapes = dict.fromkeys(attrs.evolve(shape, **fixed) for shape in choices.shapes)
     steps = (preset["tile_k"].value,) if "tile_k" in preset else choices.steps  # type: ignore[attr-defined]
-    tiling = attrs.evolve(choices, shapes=tuple(shapes), steps=steps).tilings(gpu)[0]
+    stages = preset["num_stages"].value if "num_stages" in preset else 0  # type: ignore[attr-defined]
+    possible = attrs.evolve(choices, shapes=tuple(shapes), steps=steps, stages=stages)
+    tiling = possible.tilings(gpu)[0]
     told = {"programs", "flat", "num_stages", "tile_k", *keys.values()} & {*preset}
     lasting, programs, access = None, 0, dict[str, A.Attribute]()
     if not told:
