@@ -58,7 +58,8 @@ class BuildOptions:
     program doesn't wait for its checks (`irc.runtime.late_checks`). `check_bounds`: kernels run in
     the interpreter, where each access is checked (`irc.runtime.checked_kernels`); nothing is kept
     in the cache. `cuda_graphs`: calls on a GPU are captured, for so many sizes; `remarks`: which of
-    the remarks are told that come up in calls."""
+    the remarks are told that come up in calls. `captured`: what calls the program captures what
+    it has a GPU do, so that a native function would save nothing where these are launches."""
 
     native: bool = True
     precise: bool = False
@@ -69,6 +70,7 @@ class BuildOptions:
     cuda_graphs: bool = False
     cuda_graph_sizes: int = 8
     remarks: str = ""
+    captured: bool = False
 
     @staticmethod
     def of(options: Any) -> BuildOptions:
@@ -199,7 +201,7 @@ def _compile_for_gpu(
     compiled = compile_for_gpu(
         program, used_kernels(module, program, "gpu"), target, processor,
         _gpu(options), hints=hints_of(module.lookup(name)),
-        cached=options.cache, opt_level=host_level(program),
+        cached=options.cache, opt_level=host_level(program), captured=options.captured,
     )  # fmt: skip
     return CompiledParts(
         program, compiled.kernels, compiled.host, compiled.slots, compiled.externals,

@@ -108,12 +108,15 @@ def _compile_cached(
     check_trust(module)
     settle(module)
     if chosen.check_bounds or not chosen.cache or shared_cache().unusable is not None:
-        counters = pass_counters(lower(module))
-        return build(module, None, chosen, counters)
+        with _helpers(module, chosen):
+            counters = pass_counters(lower(module))
+            return build(module, None, chosen, counters)
     passes = pipeline_key(pipeline)
     if passes is None:
-        counters = pass_counters(lower(module))
-        return load(compiled_parts(module, chosen, counters), module.resources, chosen)
+        with _helpers(module, chosen):
+            counters = pass_counters(lower(module))
+            compiled = compiled_parts(module, chosen, counters)
+        return load(compiled, module.resources, chosen)
     key = module_key(module, chosen, "source", passes, repr(options))
     parts = None if _watches_passes(options) else lookup(key, module.resources)
     if parts is None:

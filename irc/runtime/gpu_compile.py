@@ -31,22 +31,36 @@ def compile_for_gpu(
     hints: Mapping[str, int],
     cached: bool,
     opt_level: int,
+    captured: bool = False,
 ) -> GpuCode:
     """The code of a program: `functions` are its kernels, for GPUs of the target's kind; the host
     function is for `processor` and reaches GPUs by `gpu`. `hints`: what symbols were while the
-    program was traced. `cached`: machine code may be in the cache on disk, and goes there."""
+    program was traced. `cached`: machine code may be in the cache on disk, and goes there.
+    `captured`: as of `BuildOptions`."""
     described = describe(functions, target.gpu)
     if gpu is None or not program.devices - {"cpu"} or refusal(program) is not None:
         return GpuCode(gpu_kernels.pack(described))
     finished = _begin_codes(described, _expected(program, described, hints), cached)
-    memories = {name for name, facts in described.kernels.items() if facts.descriptors}
-    host = emit_gpu_host(program, gpu, target, memories)
-    code = compile_module(host.text, processor, opt_level=opt_level)
+    host, code = None, b""
+    if not (captured and only_launches(program)):
+        memories = {name for name, facts in described.kernels.items() if facts.descriptors}
+        host = emit_gpu_host(program, gpu, target, memories)
+        code = compile_module(host.text, processor, opt_level=opt_level)
     codes = finished()
-    if any(code.special for code in codes.values()):
+    if any(each.special for each in codes.values()):
         return GpuCode(gpu_kernels.pack(described))
     packed = gpu_kernels.pack(attrs.evolve(described, codes=codes))
-    return GpuCode(packed, code, host.slots, host.externals)
+    return GpuCode(packed) if host is None else GpuCode(packed, code, host.slots, host.externals)
+
+
+#: Steps of which a capture keeps launches alone, or nothing.
+_CAPTURED = (P.Alloc, P.Bind, P.Launch, P.LoadConstant, P.SymbolValue, P.View)
+
+
+def only_launches(program: P.HostProgram) -> bool:
+    """Whether all that a program has a GPU do are launches of irc's kernels, which are the same
+    from a native function and from Python."""
+    return all(isinstance(step, _CAPTURED) for step in program.steps)
 
 
 def _expected(

@@ -2,7 +2,7 @@
 
 Where no native host function can be had (`irc.boundary.cuda`), the host function is empty, the
 kernels have no machine code, and `irc.runtime.triton_kernels` launches them for the Python
-executor.
+executor. Where none is needed, as a program is captured, Python launches their machine code.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ def load_for_gpu(
     """What launches the kernels for the Python executor, the host function (None for one in
     Python), and the objects that it names."""
     kernels = gpu_kernels.unpack(code.kernels)
-    if not code.host or gpu is None:
+    if gpu is None or not (code.host or kernels.codes):
         return triton_kernels.TritonKernels(kernels), None, {}
     loaded = LoadedKernels(kernels, gpu, cached)
     table = triton_kernels.TritonKernels(kernels, loaded)
+    if not code.host:
+        return table, None, {}
     objects = {key: loaded.object(key) for key in code.slots if _is_of_gpu(key)}
     return table, NativeCode(code.host, ENTRY, code.slots, code.externals, gpu=gpu), objects
 

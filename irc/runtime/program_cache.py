@@ -54,7 +54,8 @@ def module_key(module: Operation, options: BuildOptions, *context: str) -> str:
         canonical_text(module),
         irc_key(),
         versions_key(),
-        f"native={native} precise={options.precise} clocked={options.clock_aten}",
+        f"native={native} precise={options.precise} clocked={options.clock_aten} "
+        f"captured={options.captured}",
         *(gpu_key(options) if target.is_gpu else ()),
         *context,
     )
