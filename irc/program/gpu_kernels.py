@@ -56,12 +56,14 @@ class KernelFacts:
     `signature`: the types of its arguments, pointers before sizes. `outputs`: the arguments that it
     writes. `options`: num_warps and the like, as pairs. `descriptors`: the last pointer is memory
     for what Triton describes matrices by, so many bytes for each program instance (0: it isn't).
+    `text`: a hash of its own text, whatever it is called, "" where that isn't known; no part of it.
     """
 
     signature: tuple[str, ...]
     outputs: tuple[int, ...]
     options: tuple[tuple[str, int], ...]
     descriptors: int = 0
+    text: str = attrs.field(default="", eq=False)
 
     @property
     def early(self) -> bool:

@@ -7,7 +7,7 @@ import re
 
 from irc.options.options import Options
 from irc.target import Target
-from irc.tuning.problem import Problem, target_of_problem
+from irc.tuning.problem import Problem
 
 _ANY_DEVICE = re.compile(r'"cuda:(\d+)"')
 
@@ -25,12 +25,21 @@ def is_here(target: Target) -> bool:
 
 def device_name(problem: Problem) -> str:
     """What the target doesn't say of what is measured on: a GPU's name, as torch gives it."""
-    if not target_of_problem(problem.module()).is_gpu:
+    if not problem.target.is_gpu:
         return "cpu"
     import torch
 
     here = torch.cuda.is_available()
     return torch.cuda.get_device_name(device_number(problem)) if here else "no gpu"
+
+
+def gpu_bytes(problem: Problem) -> int:
+    """The memory of the GPU that a problem's tensors are on; 0 for a CPU's."""
+    if not problem.target.is_gpu:
+        return 0
+    import torch
+
+    return int(torch.cuda.get_device_properties(device_number(problem)).total_memory)
 
 
 def device_number(problem: Problem) -> int:
@@ -48,11 +57,11 @@ def devices_of(problem: Problem, options: Options) -> list[str] | None:
     """The devices that have a worker each; None for one worker that sees what this process sees."""
     from irc.tuning import pool
 
-    if not options.autotune_multi_device or not target_of_problem(problem.module()).is_gpu:
+    if not options.autotune_multi_device or not problem.target.is_gpu:
         return None
     import torch
 
     return pool.visible_devices(os.environ, torch.cuda.device_count())
 
 
-__all__ = ["device_name", "device_number", "devices_of", "is_here", "on_first"]
+__all__ = ["device_name", "device_number", "devices_of", "gpu_bytes", "is_here", "on_first"]

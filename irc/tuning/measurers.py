@@ -8,57 +8,35 @@
 from __future__ import annotations
 
 import math
-import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Any
 
-from irc.ir.diagnostics import IRCError
+from irc.codegen.triton.turns import turn
 from irc.options.options import Options
 from irc.runtime import metrics
+from irc.tuning.builds import KILLED, UNBUILT, Builds, reason_of
 from irc.tuning.candidate import Candidate
 from irc.tuning.devices import device_number, on_first
-from irc.tuning.problem import Problem, target_of_problem
+from irc.tuning.problem import Problem
 from irc.tuning.waves import opening, unpromising
 
 #: Options of a compile that decide the code of a candidate.
 BUILT_WITH = ("precise_math", "emulate_rounding")
-MOST_THREADS = 16
-"""Threads that build at most: passes hold the interpreter's lock for a thirtieth of what compiling
-a kernel for a GPU takes."""
-
 GRACE_SECONDS = 1.0
 """A sample may take so much longer than until the deadline."""
 KILLED_AGAIN = 2
 """What something else ended is asked so many times more."""
-
-Item = TypeVar("Item")
 
 
 class NoArguments(Exception):
     """The arguments of a problem, which are made for measuring, find no memory."""
 
 
-UNBUILT = "the budget ended before it was built"
-KILLED = "something else ended its worker each time"
-
-
 def untried_of(reasons: Mapping[int, str]) -> int | None:
     """The first candidate that has no time for no fault of its own: nobody built it, or somebody
     killed the worker."""
     return next((n for n, why in sorted(reasons.items()) if why in (UNBUILT, KILLED)), None)
-
-
-def reason_of(error: BaseException) -> str:
-    """Why a candidate has no time, in a line."""
-    text = error.message if isinstance(error, IRCError) else str(error)
-    line = text.strip().splitlines()[0] if text.strip() else ""
-    name = type(error).__name__
-    if name == "WorkerKilled":
-        return KILLED
-    return line if name == "WorkerFailure" else f"{name}: {line}"
 
 
 class ThreadMeasurer:
@@ -69,8 +47,7 @@ class ThreadMeasurer:
 
         self._inner = InProcess(problem, options)
         self._options = options
-        self.gpu = target_of_problem(problem.module()).is_gpu
-        self.seconds = self._inner.seconds
+        self.gpu = problem.target.is_gpu
         self.close = self._inner.close
         self.rest = self._inner.rest
         self.failed: dict[Candidate, str] = {}
@@ -79,9 +56,24 @@ class ThreadMeasurer:
     def begin(self) -> None:
         """Make the arguments. Raises NoArguments."""
         try:
-            self._inner.begin()
+            with turn():
+                self._inner.begin()
         except (MemoryError, RuntimeError) as error:  # torch's for a CPU is a RuntimeError
             raise NoArguments(reason_of(error)) from error
+
+    def seconds(self, candidate: Candidate) -> float:
+        """A sample. Raises what building or running raises."""
+        with turn():
+            return self._inner.seconds(candidate)
+
+    def pause(self, room: float) -> float:
+        """Keep the arguments and what is captured on them, if they find room, so many bytes; gives
+        what is left of it."""
+        held = self._inner.held_bytes if room else math.inf
+        if held <= room:
+            return room - held
+        self.rest()
+        return room
 
     def prepare_one(self, candidate: Candidate) -> None:
         """Build one. Raises what building raises."""
@@ -100,97 +92,14 @@ class ThreadMeasurer:
         left = [n for n, each in enumerate(candidates)
                 if not self._inner.has(each) and self.failed.get(each, UNBUILT) == UNBUILT
                 and (self.goes_on or not n or each not in self.failed)]
-        failed = build_on_threads(
-            lambda number: self.prepare_one(candidates[number]), left, self._options, deadline,
-            clock, step, self.gpu,
-        )  # fmt: skip
+        builds = Builds(lambda number: self.prepare_one(candidates[number]), left, self._options,
+                        deadline, clock, step, self.gpu)  # fmt: skip
+        with builds:
+            builds.wait(range(len(left)))
+        failed = builds.failed
         reasons = {n: self.failed[each] for n, each in enumerate(candidates)
                    if each in self.failed and n not in left}  # fmt: skip
         return {**reasons, **{left[place]: why for place, why in failed.items()}}, {}
-
-
-def build_on_threads(
-    prepare: Callable[[Item], None],
-    items: Sequence[Item],
-    options: Options,
-    deadline: float,
-    clock: Callable[[], float],
-    step: Callable[[], None],
-    gpu: bool,
-    needed: int = 1,
-) -> dict[int, str]:
-    """As `on_threads`; for a GPU each thread has a process of its own that compiles kernels, if
-    there are any: the compiler holds the interpreter's lock."""
-    count = min(thread_count(options), len(items))
-    if not gpu:
-        return on_threads(prepare, items, count, deadline, clock, step, needed=needed)
-    from irc.codegen.triton import workers
-
-    with workers.at_least(min(count, workers.count_to_measure())):
-        helpers = workers.current()
-        groups = [] if helpers is None else helpers.split(count)
-
-        def inside(number: int) -> AbstractContextManager[None]:
-            return workers.using(groups[number] if groups else None)
-
-        count = len(groups) or count
-        return on_threads(prepare, items, count, deadline, clock, step, inside, needed)
-
-
-def thread_count(options: Options) -> int:
-    """How many threads build: the option, else one for each processor, up to `MOST_THREADS`."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    return options.compile_threads or min(MOST_THREADS, processors)
-
-
-def on_threads(
-    prepare: Callable[[Item], None],
-    candidates: Sequence[Item],
-    count: int,
-    deadline: float = math.inf,
-    clock: Callable[[], float] = time.monotonic,
-    step: Callable[[], None] = lambda: None,
-    inside: Callable[[int], AbstractContextManager[None]] = lambda number: nullcontext(),
-    needed: int = 1,
-) -> dict[int, str]:
-    """`prepare` for each candidate, on `count` threads other than the caller's; why some failed, by
-    number. The first ones, so many as are needed, are prepared whatever the deadline. Each thread
-    works in the context that `inside` gives for its number."""
-    failed: dict[int, str] = {}
-    numbers = iter(range(len(candidates)))
-    lock, stopped = threading.Lock(), threading.Event()
-
-    def work(place: int) -> None:
-        with inside(place):
-            build()
-
-    def build() -> None:
-        while not stopped.is_set():
-            with lock:
-                number = next(numbers, None)
-            if number is None:
-                return
-            if number >= needed and clock() >= deadline:
-                failed[number] = UNBUILT
-                continue
-            try:
-                prepare(candidates[number])
-            except Exception as error:
-                failed[number] = reason_of(error)
-            step()
-
-    threads = [
-        threading.Thread(target=work, args=(n,), name=f"irc-precompile-{n}")
-        for n in range(min(count, len(candidates)))
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        for thread in threads:
-            thread.join()
-    finally:  # Ctrl-C: what is being built is finished, nothing else begun
-        stopped.set()
-    return failed
 
 
 class PoolMeasurer:
@@ -289,5 +198,4 @@ class PoolMeasurer:
         return {**self._request, "candidate": candidate.to_json()}
 
 
-__all__ = ["BUILT_WITH", "KILLED", "UNBUILT", "NoArguments", "PoolMeasurer", "ThreadMeasurer",
-           "build_on_threads", "on_threads", "reason_of", "untried_of"]  # fmt: skip
+__all__ = ["BUILT_WITH", "NoArguments", "PoolMeasurer", "ThreadMeasurer", "untried_of"]

@@ -29,10 +29,11 @@ from irc.ir.symbols import Dim, evaluate
 from irc.ir.types import FloatType, TensorType, contiguous_strides
 from irc.options.options import DEFAULT, Options
 from irc.runtime import metrics
+from irc.runtime.build_program import BuildOptions
 from irc.runtime.building import build, on_its_gpu
 from irc.runtime.executable import Executable
 from irc.tuning.candidate import Candidate
-from irc.tuning.problem import Problem, main_of, target_of_problem
+from irc.tuning.problem import Problem, main_of
 from irc.validation.sizes import argument_strides
 
 SAMPLE_SECONDS = 200e-6
@@ -45,12 +46,13 @@ SEED = 0
 
 
 def built(problem: Problem, candidate: Candidate, options: Options = DEFAULT) -> Executable:
-    """The program of a problem that runs as a candidate says. Raises what passes raise."""
+    """The program of a problem that runs as a candidate says, to be captured on a GPU. Raises what
+    passes raise."""
     module = problem.with_candidate(candidate)
     context = PassContext(options=options.replace(remarks=""), explains=False)
     with on_its_gpu(module):  # a thread begins with the first one
         PassManager.parse(problem.pipeline).run(module, context)
-        return build(module, None, options)
+        return build(module, None, attrs.evolve(BuildOptions.of(options), captured=True))
 
 
 def arguments_of(problem: Problem) -> list[Any]:
@@ -123,7 +125,7 @@ class Runner:
         with _disable_current_modes(), metrics.paused():
             self._program = built(problem, candidate, options)  # the code lives as long
             self._call = self._program.fast_call
-        target = target_of_problem(problem.module())
+        target = problem.target
         self._gpu, self._threads = target.is_gpu, target.threads
         self._calls = self._turn = 0
         self._replays: Any = None
@@ -205,12 +207,18 @@ class InProcess:
         if self._copies is None:
             with _disable_current_modes():
                 arguments = arguments_of(self.problem)
-                if target_of_problem(self.problem.module()).is_gpu:
+                if self.problem.target.is_gpu:
                     from irc.tuning.replays import GraphPool
 
                     with torch.cuda.device(_device(arguments)):
                         self._pool = GraphPool(torch.cuda.current_device())
                 self._copies = copies_of(arguments, self.problem.cold)
+
+    @property
+    def held_bytes(self) -> int:
+        """Of the arguments, and once more for what calls compute of them."""
+        tensors = [a for each in self._copies or () for a in each if isinstance(a, torch.Tensor)]
+        return 2 * sum({t.data_ptr(): t.untyped_storage().nbytes() for t in tensors}.values())
 
     def has(self, candidate: Candidate) -> bool:
         """Whether a candidate is built."""

@@ -35,6 +35,10 @@ class Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """It is seen no more."""
         if self._bar is not None:
             self._bar.stop()
 

@@ -17,20 +17,18 @@ from irc.ir.passes import PassContext
 from irc.options.options import DEFAULT, Options
 from irc.runtime import metrics
 from irc.tuning.applying import tunable_in
+from irc.tuning.builds import UNBUILT, Builds, reason_of
 from irc.tuning.candidate import Candidate, NoValidChoicesError
-from irc.tuning.devices import device_name, devices_of, is_here
+from irc.tuning.devices import device_name, devices_of, gpu_bytes, is_here
 from irc.tuning.measurers import (
     BUILT_WITH,
-    UNBUILT,
     NoArguments,
     PoolMeasurer,
     ThreadMeasurer,
-    build_on_threads,
-    on_threads,
-    reason_of,
     untried_of,
 )
-from irc.tuning.problem import Problem, main_of, target_of_problem
+from irc.tuning.open_problems import Built, Open, in_turns
+from irc.tuning.problem import Problem, main_of
 from irc.tuning.progress import Progress
 from irc.tuning.waves import UNPROMISING, gains, opening, shares_of, unpromising
 
@@ -40,6 +38,8 @@ if TYPE_CHECKING:
 
 MOST_FAILED = 3
 """Candidates that failed of which the remark tells why."""
+KEPT_SHARE = 0.1
+"""Of a GPU's memory, what the arguments of all problems may keep until each is timed to the end."""
 LOCK_FACTOR = 2.0
 """Another process's tuning of the same is waited for so many times the budget."""
 BUILDING_SHARE = 0.7
@@ -51,31 +51,6 @@ as many candidates) and what the longest of them took to build, if that is more.
 NO_SECONDS = "the budget is used up"
 
 Asked = tuple[Problem, Sequence[Candidate]]
-
-
-@attrs.frozen
-class Open:
-    """A problem that no store knows, with the key that it is kept by. count: how often it is asked.
-    """
-
-    problem: Problem
-    candidates: Sequence[Candidate]
-    key: str
-    device: str
-    count: int = 1
-
-
-@attrs.frozen(eq=False)
-class Built:
-    """What has built candidates of problems, by their keys, if anything has; and the problems'
-    shares of the time that they take together."""
-
-    measurers: Mapping[str, ThreadMeasurer]
-    shares: Mapping[str, float]
-
-    def of(self, each: Open) -> tuple[ThreadMeasurer, ...]:
-        """What has built a problem's candidates, if anything has."""
-        return (self.measurers[each.key],) if each.key in self.measurers else ()
 
 
 def choose(problem: Problem, candidates: Sequence[Candidate], context: PassContext) -> Candidate:
@@ -113,6 +88,12 @@ class Session:
     provisional: str = ""
     _chosen: dict[str, Candidate] = attrs.field(factory=dict)
     _products: set[str] = attrs.field(factory=set)
+    #: Machine code of kernels, by what is compiled.
+    _kernels: dict[str, Any] = attrs.field(factory=dict)
+    #: Seconds that the longest one took of what was built last.
+    _longest: float = 0.0
+    #: Bytes of a GPU that arguments may still keep.
+    _room: float = 0.0
 
     @property
     def left(self) -> float:
@@ -161,7 +142,7 @@ class Session:
             raise NoValidChoicesError(problem.what, {})
         if len(candidates) == 1:
             return candidates[0]
-        if is_here(target_of_problem(problem.module())):
+        if is_here(problem.target):
             return None
         tell(f"{problem.what}: this machine is not the target; the default stays")
         return candidates[0]
@@ -184,13 +165,10 @@ class Session:
                     self._chosen[key] = each.candidates[winner]
             order = {key: place for place, key in enumerate(open_)}
             left.sort(key=lambda each: order[each.key])
-            with self._counted():
-                built = self._built(left)
-            try:
+            with Built() as built:
+                with self._counted():
+                    self._build_all(left, built)
                 self._measure_by_shares(left, built, stores, tell)
-            finally:
-                for measurer in built.measurers.values():
-                    measurer.close()
 
     def _measure_by_shares(
         self, several: Sequence[Open], built: Built, stores: Stores, tell: Callable[[str], None]
@@ -204,8 +182,9 @@ class Session:
             self._chosen[each.key] = each.candidates[winner]
 
         cut: list[tuple[Open, Timings]] = []
-        for place, each in enumerate(several):
-            rest = shares_of({one.key: built.shares[one.key] for one in several[place:]})
+        ready = built.first_ready(several)
+        for place, each in enumerate(ready):
+            rest = shares_of({one.key: built.shares[one.key] for one in ready[place:]})
             part = max(rest[each.key], 1 / len(rest))
             with self._counted():
                 outcome = self._timed(each, part, *built.of(each))
@@ -229,67 +208,71 @@ class Session:
         finally:
             self.spent += self.clock() - start
 
-    def _built(self, several: Sequence[Open]) -> Built:
-        """The candidates of several problems, built on threads at once: of each problem first the
-        first, and so on, as long as there is time. Where the cost model knows candidates, the first
-        of each backend are timed before others are built, those first that may save most."""
+    def _build_all(self, several: Sequence[Open], built: Built) -> None:
+        """Build candidates of several problems at once: of each problem first the first, and so on,
+        as long as there is time. Where the cost model knows candidates, the first of each backend
+        are timed before others are built, those first that may save most. On a GPU what is built is
+        timed while the rest is being built."""
         from irc.tuning import pool
 
-        none = Built({}, shares_of({each.key: each.count for each in several}))
+        built.shares = shares_of({each.key: each.count for each in several})
         informed = any(candidate.expected for each in several for candidate in each.candidates)
         if not several or not self.left or len(several) < 2 and not informed:
-            return none
+            return
         if self.options.autotune_in_subproc and pool.can_start():
-            return none  # each worker builds what it times
+            return  # each worker builds what it times
         measurers = {each.key: ThreadMeasurer(each.problem, self.options) for each in several}
+        built.measurers = measurers
+        self._room = KEPT_SHARE * gpu_bytes(several[0].problem)
         start, left = self.clock(), self.left
         deadline = start + BUILDING_SHARE * left
         first = {each.key: opening(each.candidates) for each in several}
-        turns = in_turns(several, first)
-        longest = self._build(several, measurers, turns, deadline, len(several))
-        shares = none.shares
+        self._begin(built, several, in_turns(several, first), deadline, len(several))
         if any(len(first[each.key]) < len(each.candidates) for each in several):
-            begun = self.clock()
-            looked = {each.key: self._looked(each, measurers[each.key], first[each.key], deadline)
-                      for each in several}  # fmt: skip
-            reserved = TIMING * (self.clock() - begun) + longest
+            looked, spent = {}, 0.0
+            for each in several:
+                built.wait([each])
+                begun = self.clock()
+                times = self._looked(each, measurers[each.key], first[each.key], deadline)
+                looked[each.key] = times
+                spent += self.clock() - begun
+            reserved = TIMING * spent + self._longest
             deadline = max(deadline, start + left - reserved)
-            shares = _shares(several, looked)
-            rest = _worthwhile(several, measurers, looked, shares)
-            self._build(several, measurers, rest, deadline, 0)
+            built.shares = _shares(several, looked)
+            rest = _worthwhile(several, measurers, looked, built.shares)
+            self._begin(built, several, rest, deadline, 0)
         for measurer in measurers.values():
             measurer.goes_on = False
-        return Built(measurers, shares)
 
-    def _build(
+    def _begin(
         self,
+        built: Built,
         several: Sequence[Open],
-        measurers: Mapping[str, ThreadMeasurer],
         numbers: Sequence[tuple[str, int]],
         deadline: float,
         needed: int,
-    ) -> float:
-        """Build candidates of problems, by their keys and numbers, in this order; the first ones,
-        so many as are needed, whatever the deadline. Gives the seconds that the longest took."""
+    ) -> None:
+        """Begin to build candidates of problems, by their keys and numbers, in this order; the
+        first ones, so many as are needed, whatever the deadline. All are built when this returns
+        where they can't be timed meanwhile."""
         candidates = {each.key: each.candidates for each in several}
         pairs = [(key, candidates[key][number]) for key, number in numbers]
-        if not pairs:
-            return 0.0
-        taken = [0.0]
+        measurers = built.measurers
+        self._longest = 0.0
 
         def prepare(pair: tuple[str, Candidate]) -> None:
             start = self.clock()
             measurers[pair[0]].prepare_one(pair[1])
-            taken.append(self.clock() - start)
+            self._longest = max(self._longest, self.clock() - start)
 
         gpu = any(measurers[key].gpu for key, _ in numbers)
-        with Progress(f"{len(several)} problems", len(pairs)) as bar:
-            failed = build_on_threads(
-                prepare, pairs, self.options, deadline, self.clock, bar.step, gpu, needed
-            )
-        for number, reason in failed.items():
-            measurers[pairs[number][0]].failed[pairs[number][1]] = reason
-        return max(taken)
+        bar = Progress(f"{len(several)} problems", len(pairs))
+        builds = Builds(prepare, pairs, self.options, deadline, self.clock, bar.step, gpu, needed,
+                        self._kernels)  # fmt: skip
+        built.begin(numbers, builds, bar)
+        if not builds.apart:
+            built.wait(several)
+            bar.close()
 
     def _looked(
         self, each: Open, measurer: ThreadMeasurer, first: Sequence[int], deadline: float
@@ -306,7 +289,7 @@ class Session:
         except NoArguments:
             return None
         finally:
-            measurer.rest()
+            self._room = measurer.pause(self._room)
         return dict(zip(usable, held.seconds, strict=True))
 
     @property
@@ -385,15 +368,6 @@ class Session:
         tell(told)
 
 
-def in_turns(
-    several: Sequence[Open], numbers: Mapping[str, Sequence[int]]
-) -> list[tuple[str, int]]:
-    """Keys and numbers of candidates: of each problem the first, then the second, and so on."""
-    turns = max((len(numbers[each.key]) for each in several), default=0)
-    return [(each.key, numbers[each.key][turn]) for turn in range(turns)
-            for each in several if turn < len(numbers[each.key])]  # fmt: skip
-
-
 def _shares(
     several: Sequence[Open], looked: Mapping[str, Mapping[int, float] | None]
 ) -> dict[str, float]:
@@ -417,6 +391,8 @@ def _worthwhile(
         times, share = looked[each.key], shares[each.key]
         if times is None:
             continue
+        if all(map(math.isinf, times.values())):
+            share = 1.0  # it needs one that runs
         dropped = unpromising(each.candidates, times, share)
         measurers[each.key].failed.update({each.candidates[n]: w for n, w in dropped.items()})
         left = {n: gain for n, gain in gains(each.candidates, times).items() if n not in dropped}
@@ -535,4 +511,4 @@ def _measurer(
         here.close()
 
 
-__all__ = ["Session", "choose", "choose_all", "measure", "on_threads"]
+__all__ = ["Session", "choose", "choose_all", "measure"]

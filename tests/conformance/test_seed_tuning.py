@@ -21,7 +21,7 @@ import torch._dynamo
 import irc
 from irc.ir.passes import PassContext
 from irc.options.options import Options
-from irc.tuning import Candidate, NoValidChoicesError, choose, session
+from irc.tuning import Candidate, NoValidChoicesError, builds, choose, session
 from irc.tuning.pool import Pool, WorkerFailure, visible_devices
 from tests.backends import BACKEND, needs_backend
 from tests.conformance.seed_support import options
@@ -123,7 +123,7 @@ def test_ten_choices_are_built_on_ten_threads_other_than_the_main_one() -> None:
         together.wait()
         threads[candidate] = threading.get_ident()
 
-    assert not session.on_threads(build, choices, Options(compile_threads=10).compile_threads)
+    assert not builds.on_threads(build, choices, Options(compile_threads=10).compile_threads)
     assert set(threads) == set(choices) and len(set(threads.values())) == 10
     assert threading.get_ident() not in threads.values()
 

@@ -21,9 +21,9 @@ from irc.tuning import (  # noqa: E402
     Candidate,
     NoValidChoicesError,
     Problem,
+    builds,
     choose,
     choose_all,
-    measurers,
     session,
 )
 from irc.tuning import pool as pools  # noqa: E402
@@ -94,7 +94,7 @@ def test_workers_killed_at_random_moments_hang_nothing(monkeypatch):
                 except session.NoArguments:
                     continue  # the default's worker was killed each time
                 for number, seconds in enumerate(timings.seconds):
-                    killed = timings.reasons.get(number) == measurers.KILLED
+                    killed = timings.reasons.get(number) == builds.KILLED
                     assert seconds == (math.inf if killed else 3.0 - number)
         finally:
             ended.set()
@@ -222,8 +222,8 @@ def test_arguments_that_find_no_memory_leave_the_default():
 
 def test_nothing_is_built_past_the_deadline_but_the_first():
     built = []
-    failed = session.on_threads(built.append, CHOICES, 2, deadline=0.0, clock=lambda: 1.0)
-    assert built == CHOICES[:1] and set(failed.values()) == {session.UNBUILT}
+    failed = builds.on_threads(built.append, CHOICES, 2, deadline=0.0, clock=lambda: 1.0)
+    assert built == CHOICES[:1] and set(failed.values()) == {builds.UNBUILT}
 
 
 def test_ctrl_c_while_threads_build_begins_nothing_new():
@@ -234,7 +234,7 @@ def test_ctrl_c_while_threads_build_begins_nothing_new():
         time.sleep(0.3)
 
     with interrupted(0.1), pytest.raises(KeyboardInterrupt):
-        session.on_threads(build, [lanes(4)] * 50, 1)
+        builds.on_threads(build, [lanes(4)] * 50, 1)
     time.sleep(0.4)
     assert len(built) <= 2
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import irc  # noqa: E402
 from irc.options.options import Options  # noqa: E402
-from irc.tuning import measurers, session, store  # noqa: E402
+from irc.tuning import builds, measurers, session, store  # noqa: E402
 from irc.tuning import pool as pools  # noqa: E402
 from irc.tuning.measurers import GRACE_SECONDS, KILLED_AGAIN, PoolMeasurer  # noqa: E402
 from irc.tuning.pool import LIMIT_SECONDS, WorkerFailure, WorkerKilled  # noqa: E402
@@ -48,7 +48,7 @@ def test_what_something_else_ended_is_asked_again():
     assert prepared(PoolMeasurer(squares(), Options(), pool)) == ({}, {0: 2.0, 1: 1.0})
     pool = Answers(2.0, *killed, WorkerKilled("killed"))
     assert prepared(PoolMeasurer(squares(), Options(), pool)) == (
-        {1: measurers.KILLED}, {0: 2.0}
+        {1: builds.KILLED}, {0: 2.0}
     )
 
 
@@ -143,8 +143,8 @@ def test_workers_killed_at_random_moments_of_a_compile_change_no_result():
 
 
 def test_what_has_no_time_for_no_fault_of_its_own_may_stay():
-    killed = measurers.reason_of(WorkerKilled("its worker was ended by SIGKILL (last words)"))
-    fault = measurers.reason_of(WorkerFailure("its worker was ended by SIGKILL, it says"))
-    assert measurers.untried_of({0: fault, 2: measurers.UNBUILT, 1: killed}) == 1
-    assert measurers.untried_of({0: fault, 2: measurers.UNBUILT}) == 2
+    killed = builds.reason_of(WorkerKilled("its worker was ended by SIGKILL (last words)"))
+    fault = builds.reason_of(WorkerFailure("its worker was ended by SIGKILL, it says"))
+    assert measurers.untried_of({0: fault, 2: builds.UNBUILT, 1: killed}) == 1
+    assert measurers.untried_of({0: fault, 2: builds.UNBUILT}) == 2
     assert measurers.untried_of({0: fault, 1: "ValueError: no tiles"}) is None

@@ -36,15 +36,25 @@ def emit_kernel(kernel_func: kernel.KernelFuncOp) -> str:
 
 def emit_module(kernels: Iterable[kernel.KernelFuncOp]) -> str:
     """A complete source with these gpu kernels; helpers appear once."""
+    return emit_parts(kernels)[0]
+
+
+def emit_parts(kernels: Iterable[kernel.KernelFuncOp]) -> tuple[str, dict[str, str]]:
+    """As `emit_module`, and of each kernel what decides its code: its own text and that of the
+    helpers that it uses, whatever it is called."""
     helpers: dict[str, Helper] = {}
-    bodies = []
+    bodies, own = [], {}
     libdevice = False
     for func in kernels:
-        writer = KernelWriter(func, helpers)
+        used: dict[str, Helper] = {}
+        writer = KernelWriter(func, used)
         bodies.append(writer.write())
         libdevice = libdevice or writer.libdevice
+        helpers |= {name: each for name, each in used.items() if name not in helpers}
+        lines = bodies[-1].replace(f"def {func.sym_name}(", "def kernel(", 1)
+        own[func.sym_name] = "\n\n".join([*(h.source for h in used.values()), lines])
     imports = HEADER + (LIBDEVICE_IMPORT if libdevice else "")
-    return "\n\n".join([imports, *(h.source for h in helpers.values()), *bodies])
+    return "\n\n".join([imports, *(h.source for h in helpers.values()), *bodies]), own
 
 
 def safe_name(name: str) -> str:

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from irc.cache.keys import key_of
 from irc.codegen.triton import workers
 from irc.codegen.triton.compiling import compile_kernel
-from irc.codegen.triton.emitter import emit_module, safe_name
+from irc.codegen.triton.emitter import emit_parts, safe_name
 from irc.codegen.triton.runtime import (
     launch_options,
     load,
@@ -36,16 +37,18 @@ _EXTRA_PARAMETERS = 2  # global and profile scratch
 def describe(functions: Iterable[kernel.KernelFuncOp], gpu: GpuFeatures) -> GpuKernels:
     """Kernels before they are compiled. UserError names what has no Triton code."""
     every = list(functions)
+    source, texts = emit_parts(every)
     kernels = {
         op.sym_name: KernelFacts(
             tuple(signature_of(op).values()),
             tuple(op.outputs or ()),
             tuple(sorted(launch_options(op).items())),
             int(op.descriptor_bytes or 0),
+            key_of(texts[op.sym_name]),
         )
         for op in every
     }
-    return GpuKernels(gpu.chip, emit_module(every), kernels, {})
+    return GpuKernels(gpu.chip, source, kernels, {})
 
 
 Codes = dict[tuple[str, int], MachineCode]
@@ -87,13 +90,21 @@ def _by_workers(kernels: GpuKernels, pairs: Sequence[tuple[str, int]]) -> Callab
     refuse_interpreter("machine code")
     whose = {"source": kernels.source, "module": module_name(kernels.source)}
     requests = [{**whose, **_request(kernels, *pair)} for pair in pairs]
-    answers = helpers.begin(requests)
+    answers = helpers.begin(requests, [_name_of(kernels, *pair) for pair in pairs])
 
     def finished() -> Codes:
         answered = zip(pairs, answers(), strict=True)
         return {p: _code_of(kernels, p[0], answer) for p, answer in answered if answer is not None}
 
     return finished
+
+
+def _name_of(kernels: GpuKernels, name: str, key: int) -> str:
+    """What is compiled of a kernel for a key, whatever the kernel is called; "" where its own text
+    isn't known."""
+    text = kernels.kernels[name].text
+    request = {**_request(kernels, name, key), "function": ""}
+    return key_of(text, repr(sorted(request.items()))) if text else ""
 
 
 def compile_code(kernels: GpuKernels, name: str, key: int) -> MachineCode:

@@ -17,13 +17,16 @@ import atexit
 import contextlib
 import json
 import os
-import queue
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+
+from irc.codegen.triton.turns import let_others
 
 MOST = 8
 """Processes that are started for one program."""
@@ -80,54 +83,102 @@ def _end(processes: Sequence[_Compiler]) -> None:
         process.popen.communicate()
 
 
-class Workers:
-    """Running processes; `begin` asks them."""
+class _Compilation:
+    """A request, and its answer once there is one: None where no process could give it."""
 
-    def __init__(self, processes: Sequence[_Compiler]) -> None:
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self.request = request
+        self.answer: Answer | None = None
+        self.ended = threading.Event()
+
+    def end(self, answer: Answer | None) -> None:
+        """This is the answer."""
+        self.answer = answer
+        self.ended.set()
+
+
+class Workers:
+    """Running processes, which work on the requests of all that `begin` them, in order.
+
+    remembered: answers by name, where requests that have names are for programs that are thrown
+    away: equal names are asked once.
+    """
+
+    def __init__(
+        self, processes: Sequence[_Compiler], remembered: dict[str, _Compilation] | None = None
+    ) -> None:
         self._processes = list(processes)
+        self._remembered = remembered
+        self._waiting: deque[_Compilation] = deque()
+        self._serving = 0
+        self._lock = threading.Lock()
 
     @property
     def processes(self) -> list[_Compiler]:
         """Those that can be asked."""
         return [each for each in self._processes if each.lives()]
 
-    def begin(self, requests: Sequence[Mapping[str, Any]]) -> Answers:
+    def remembering(self, remembered: dict[str, _Compilation]) -> Workers:
+        """The same processes, for programs that are thrown away."""
+        return Workers(self._processes, remembered)
+
+    def begin(self, requests: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> Answers:
         """Ask; gives what waits for the answers to requests as `compiling.compile_kernel` takes
-        them, None for one that a process could not answer."""
-        answers: list[Answer | None] = [None] * len(requests)
-        waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for number in range(len(requests)):
-            waiting.put(number)
-
-        def ask(process: _Compiler) -> None:
-            try:
-                while True:
-                    number = waiting.get_nowait()
-                    answers[number] = process.ask(requests[number])
-            except queue.Empty:
-                process.busy = False
-            except (OSError, ValueError):
-                return
-
-        asking = self._processes[: len(requests)]
-        for each in asking:
-            each.busy = True
-        threads = [threading.Thread(target=ask, args=(each,), daemon=True) for each in asking]
-        for thread in threads:
-            thread.start()
+        them, None for one that no process could answer. names: of what is compiled, whatever the
+        request calls it; "" for what has none."""
+        with self._lock:
+            jobs = [self._job(request, name)
+                    for request, name in zip_longest(requests, names, fillvalue="")]  # fmt: skip
+            for process in self.processes[: len(self._waiting)]:
+                process.busy = True
+                self._serving += 1
+                threading.Thread(target=self._serve, args=(process,), daemon=True).start()
+            if not self._serving:
+                self._give_up()
 
         def finished() -> list[Answer | None]:
-            for thread in threads:
-                thread.join()
-            return answers
+            with let_others():
+                for job in jobs:
+                    job.ended.wait()
+            return [job.answer for job in jobs]
 
         return finished
 
-    def split(self, parts: int) -> list[Workers]:
-        """These processes in so many groups, or as many as there are, for threads that ask at the
-        same time: each group is one thread's."""
-        count = min(parts, len(self._processes))
-        return [Workers(self._processes[number::count]) for number in range(count)]
+    def _job(self, request: Any, name: str) -> _Compilation:
+        """The job of a request, which waits from now on; the one that is remembered by its name."""
+        known = None if self._remembered is None else self._remembered.get(name)
+        if known is not None and name and (known.answer is not None or not known.ended.is_set()):
+            return known
+        job = _Compilation(request)
+        self._waiting.append(job)
+        if self._remembered is not None and name:
+            self._remembered[name] = job
+        return job
+
+    def _serve(self, process: _Compiler) -> None:
+        """Have a process work on what waits, until nothing does or the process is gone, which is
+        busy for good then."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._serving -= 1
+                    process.busy = False
+                    return
+                job = self._waiting.popleft()
+            try:
+                job.end(process.ask(job.request))
+            except (OSError, ValueError):
+                with self._lock:
+                    job.end(None)
+                    self._serving -= 1
+                    if not self._serving:
+                        self._give_up()
+                return
+
+    def _give_up(self) -> None:
+        """Nobody is left who answers."""
+        while self._waiting:
+            self._waiting.popleft().end(None)
 
 
 class _Waiting:

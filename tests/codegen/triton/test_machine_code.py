@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 import time
 
 import attrs
@@ -206,11 +207,80 @@ def test_what_a_launch_does_not_give_is_told(described, monkeypatch):
     assert attrs.evolve(code, special="").symbol == name
 
 
-def test_processes_are_split_among_threads():
-    whole = workers.Workers("abcde")
-    assert [group._processes for group in whole.split(2)] == [["a", "c", "e"], ["b", "d"]]
-    assert [group._processes for group in whole.split(9)] == [[each] for each in "abcde"]
-    assert workers.Workers(()).split(4) == []
-    with workers.using(whole):
-        assert workers.current() is whole
-    assert workers.current() is None
+class Answering:
+    """A process that answers with what it is asked, when it may."""
+
+    def __init__(self):
+        self.busy, self.may, self.asked = False, threading.Event(), []
+
+    def lives(self):
+        return not self.busy
+
+    def ask(self, request):
+        self.asked.append(request)
+        self.may.wait(20)
+        if request == "gone":
+            raise OSError
+        return {}, request.encode()
+
+
+def test_processes_work_on_what_all_threads_ask():
+    """One that is done goes on with what somebody else asked for, in the order of the asking."""
+    first, second = Answering(), Answering()
+    crew = workers.Workers([first, second])
+    begun = [crew.begin([f"{who}{n}" for n in range(2)]) for who in "ab"]
+    first.may.set()
+    assert begun[0] is not None and wait_for(lambda: len(first.asked) == 3)
+    second.may.set()
+    answers = [[code.decode() for _, code in each()] for each in begun]
+    assert answers == [["a0", "a1"], ["b0", "b1"]]
+    assert first.asked[1:] == ["b0", "b1"] and len(second.asked) == 1
+    assert wait_for(lambda: not first.busy and not second.busy)
+
+
+def test_nobody_waits_for_processes_that_are_gone():
+    first, second = Answering(), Answering()
+    crew = workers.Workers([first, second])
+    answers = crew.begin(["gone", "gone", "x"])
+    first.may.set()
+    second.may.set()
+    assert answers() == [None, None, None] and first.busy and second.busy
+    assert crew.begin(["y"])() == [None]
+
+
+def test_equal_kernels_of_programs_that_are_thrown_away_are_compiled_once():
+    process, remembered = Answering(), {}
+    process.may.set()
+    crew = workers.Workers([process]).remembering(remembered)
+    named = crew.begin(["k0", "k1", "k2", "k3"], ["same", "same", "", ""])
+    assert [code.decode() for _, code in named()] == ["k0", "k0", "k2", "k3"]
+    assert wait_for(lambda: not process.busy)
+    again = workers.Workers([process]).remembering(remembered).begin(["k9"], ["same"])
+    assert again()[0][1] == b"k0" and process.asked == ["k0", "k2", "k3"]
+    lasting = workers.Workers([process]).begin(["k0", "k1"], ["same", "same"])
+    assert [code.decode() for _, code in lasting()] == ["k0", "k1"]
+    remembered["lost"] = workers._Compilation("lost")
+    remembered["lost"].end(None)
+    assert wait_for(lambda: not process.busy)
+    assert crew.begin(["found"], ["lost"])()[0][1] == b"found"
+
+
+def wait_for(condition):
+    until = time.monotonic() + 20
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.001)
+    return condition()
+
+
+def test_what_decides_a_kernels_code_is_its_own_text(described):
+    names = [machine_code._name_of(described, name, 0) for name in described.kernels]
+    assert all(names) and len(set(names)) == len(names)
+    name = next(iter(described.kernels))
+    other = attrs.evolve(described, source="another module that has it")
+    assert machine_code._name_of(other, name, 0) == names[0]
+    assert machine_code._name_of(other, name, 1) != names[0]
+    wider = attrs.evolve(described.kernels[name], options=(("num_warps", 8),))
+    wide = attrs.evolve(described, kernels={name: wider})
+    assert machine_code._name_of(wide, name, 0) != names[0]
+    unknown = attrs.evolve(described.kernels[name], text="")
+    assert machine_code._name_of(attrs.evolve(described, kernels={name: unknown}), name, 0) == ""
