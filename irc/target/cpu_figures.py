@@ -157,6 +157,8 @@ class CpuFigures(Speeds):
         "keys behind them are left out together: each such group lays out keys and values again "
         "(1x12x256x64 on a Xeon, speed against ATen's by 256, 128 and 64 rows: f32 1.09, 1.36 and "
         "1.04, bf16 1.01, 1.20 and 1.34)", least=16)] = (128, 128)
+    causal_parts: Annotated[int, Figure(
+        "groups", "of such rows at most, each of which is code of its own", least=1)] = 4
     attention_bytes: Annotated[int, Figure(
         "bytes", "of the scores of all its points, most that attention of irc's own may have; "
         "threads use those of the points that they begin with")] = 1 << 28

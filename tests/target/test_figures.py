@@ -446,7 +446,8 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "most_taps", "most_jammed",
              "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",
              "turned_reads", "turned_points", "own_attention", "own_pair_attention",
-             "attention_bytes", "attention_blocks", "causal_rows", "cut_columns"}  # fmt: skip
+             "attention_bytes", "attention_blocks", "causal_rows",
+             "causal_parts", "cut_columns"}  # fmt: skip
 #: Those that another one switches on.
 SWITCHED = dict.fromkeys(
     ("packed_element", "read_element", "uneven_points"), "avx2, threads = 3")

@@ -26,8 +26,6 @@ from irc.target import Target, target_of
 
 FLASH = "aten._scaled_dot_product_flash_attention_for_cpu.default"
 BATCH, HEAD, BLOCK = symbol("b"), symbol("h"), symbol("block")
-MOST_PARTS = 4
-"""Of causal attention's rows, each of which is code of its own."""
 ROW, KEY, WIDTH = symbol("r"), symbol("n"), symbol("d")
 
 
@@ -186,8 +184,9 @@ def parts_of(shape: AttentionShape, target: Target) -> list[AttentionShape]:
     """An attention by rows: where these see keys up to their own, some rows after the other with
     the keys that they see."""
     least = target.lanes(f32)
-    fewest = target.features.causal_rows[0 if shape.element is f32 else 1]
-    step = -(-max(fewest, -(-shape.queries // MOST_PARTS)) // least) * least
+    features = target.features
+    fewest = features.causal_rows[0 if shape.element is f32 else 1]
+    step = -(-max(fewest, -(-shape.queries // features.causal_parts)) // least) * least
     if not shape.causal or step >= shape.queries or shape.blocks > 1:
         return [shape]
     parts = []

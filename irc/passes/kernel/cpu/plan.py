@@ -39,10 +39,10 @@ from irc.passes.kernel.cpu.schedule import Pairs
 from irc.passes.kernel.plan.plan import Plan
 from irc.passes.kernel.plan.updates import (
     copy_of,
-    goes_on,
     is_undefined,
     may_be_one_memory,
     scatters_of,
+    scatters_of_group,
     writes_apart,
 )
 
@@ -225,7 +225,8 @@ class _Placer:
             axes = [a for a in op.axis_list if a.name in free]
             self._start_scatters(op, copying, free)
         else:
-            self._check_scatters()
+            for init, result in scatters_of_group(self.computes, self.plan.storage):
+                self.plan.storage[init] = self.plan.storage[result]
         self.plan.shared = [_axis(a) for a in axes]
         self.renamed = 0
 
@@ -236,28 +237,6 @@ class _Placer:
         self.plan.once += [self._member(compute) for compute in self.flat.once]
         self.plan.members += [self._member(compute) for compute in self.computes]
         return self.plan
-
-    def _check_scatters(self) -> None:
-        """Raise InvalidIR for scatters of a group's members whose points have an order, or that
-        combine with what is there."""
-        for compute in reversed(self.computes):
-            for number, init in scatters_of(compute):
-                new = is_undefined(init) or self._goes_on(compute, number, init)
-                if not (new and writes_apart(compute, number)):
-                    raise InvalidIR("in a group, a kernel for a cpu scatters to a new array, each "
-                                    "point to an element of its own", op=compute)  # fmt: skip
-
-    def _goes_on(self, compute: loop.ComputeOp, number: int, init: Value) -> bool:
-        """Whether a scatter of a group's member goes on with the array that another member began;
-        both write the caller's then."""
-        (result,) = compute.results_of(number)
-        place = self.plan.storage.get(result)
-        if init.defining_op not in self.computes or not goes_on(init) or place is None:
-            return False
-        if init.type is not result.type or init in self.plan.storage:
-            return False
-        self.plan.storage[init] = place
-        return True
 
     def _start_scatters(self, op: loop.ComputeOp, copying: bool, free: set[str]) -> None:
         """Copies of what a lone compute's scatters start from, or that their results hold it."""

@@ -75,12 +75,12 @@ def flatten(op: Operation) -> Plan:
     members = [Member(c, names, [a for a in c.axis_list if a.name not in names]) for c in computes]
     inputs = _inputs(op, [*once, *computes], alias)
     results = {value: result for result, value in reversed(outputs)}
-    made = {result for compute in computes for result in compute.results}
+    inside = {result for compute in computes for result in compute.results}
     initialized = [
         (init, results[result])
         for compute in computes
         for number, init in scatters_of(compute)
-        if not is_undefined(init) and init not in made
+        if not is_undefined(init) and init not in inside
         for result in compute.results_of(number)
         if result in results
     ]

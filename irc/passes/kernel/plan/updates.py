@@ -7,12 +7,13 @@ gets memory of its own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from irc.analysis.positions import placeholders_of
 from irc.dialects import graph, loop
 from irc.ir import attributes as A
 from irc.ir.core import Region, Value
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
     Expr,
@@ -50,6 +51,29 @@ def scatters_of(op: loop.ComputeOp) -> list[tuple[int, Value]]:
     """The number of each scatter output of a compute, and the array that it starts from."""
     numbers = [k for k, output in enumerate(op.output_list) if output.kind == "scatter"]
     return list(zip(numbers, op.inits, strict=True))
+
+
+def scatters_of_group(
+    computes: Sequence[loop.ComputeOp], placed: Container[Value]
+) -> list[tuple[Value, Value]]:
+    """Pairs of what a member of a group gives and of what another one makes of it, which are one
+    array, those last in the group first. placed: arrays that have memory of the caller's.
+
+    Raises InvalidIR for scatters whose points have an order, or that combine with what is there.
+    """
+    pairs, places = list[tuple[Value, Value]](), set[Value]()
+    for compute in reversed(computes):
+        for number, init in scatters_of(compute):
+            (result,) = compute.results_of(number)
+            starts = is_undefined(init)
+            if init.defining_op in computes and goes_on(init) and init not in placed:
+                starts = init.type is result.type and (result in placed or result in places)
+                pairs.append((init, result))
+                places.add(init)
+            if not (starts and writes_apart(compute, number)):
+                raise InvalidIR("in a group, a kernel for a cpu scatters to a new array, each "
+                                "point to an element of its own", op=compute)  # fmt: skip
+    return pairs
 
 
 def may_be_one_memory(op: loop.ComputeOp, number: int, init: Value) -> bool:
