@@ -22,6 +22,7 @@ from irc.passes.kernel.cpu.plan import plan_for_cpu
 from irc.passes.kernel.cpu.remarks import remarks_about
 from irc.passes.kernel.cpu.schedule import read_schedule
 from irc.passes.kernel.plan.plan import Plan, flatten
+from irc.passes.kernel.plan.structure import structural_key
 from irc.passes.kernel.plan.symbol_ranges import symbol_ranges
 
 Formed = tuple[kernel.KernelFuncOp, list[Type]]
@@ -256,31 +257,3 @@ def narrowed(when: A.Attribute | None) -> tuple[tuple[str, Range], ...]:
     if not isinstance(when, RangeAttr) or not isinstance(when.size, Symbol):
         return ()
     return ((when.size.name, Range(when.least, when.most)),)
-
-
-def structural_key(op: Operation, inputs: list[Value]) -> Any:
-    """Equal for two computes or groups from which the same kernel is formed."""
-    numbers: dict[Value, int] = {}
-    parts: list[Any] = []
-    for value in inputs:
-        numbers[value] = len(numbers)
-        parts.append(value.type)
-
-    def visit(inner: Operation) -> None:
-        for result in inner.results:
-            numbers[result] = len(numbers)
-        parts.append(type(inner))
-        parts.append(tuple([numbers.get(o, -1) for o in inner.operands]))
-        parts.append(tuple([r.type for r in inner.results]))
-        entries = (item for item in inner.attributes.items() if item[0] != WHEN)
-        parts.append(tuple(sorted(entries, key=A.entry_name)))
-        for region in inner.regions:
-            for block in region.blocks:
-                current = block.first
-                while current is not None:
-                    visit(current)
-                    current = current.next
-                parts.append(None)
-
-    visit(op)
-    return tuple(parts)

@@ -8,13 +8,15 @@ vectors unless the group has a shared vector axis.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import attrs
 
 from irc.analysis.cost import USUAL, op_cost
 from irc.analysis.loop import estimate
 from irc.dialects import func, loop
-from irc.ir.attributes import Type
+from irc.dialects.sym.ranges import WHEN
+from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import Pass, PassContext, register_pass
@@ -36,10 +38,14 @@ from irc.passes.kernel.cpu.plan import (
 )
 from irc.passes.kernel.cpu.schedule import CpuSchedule, Pairs
 from irc.passes.kernel.plan.plan import flatten
+from irc.passes.kernel.plan.structure import structural_key
 from irc.passes.kernel.plan.symbol_ranges import symbol_ranges
 from irc.target import Target, of_kind
 from irc.target.cpu import TargetFeatures
 from irc.target.speeds import Speeds
+
+Decided = tuple[list[Attribute | None], list[tuple[int, str]]]
+"""The schedules of a compute or group and of what is inside, and remarks by the number of these."""
 
 
 @register_pass
@@ -70,7 +76,7 @@ class Schedule(Pass):
     spans: int = 5
 
     def run(self, op: Operation, context: PassContext) -> None:
-        target = self.made_for(context)
+        target, known = self.made_for(context), dict[Any, Decided]()
         for function in op.regions[0].blocks[0].ops:
             if not isinstance(function, func.FuncOp):
                 continue
@@ -86,9 +92,29 @@ class Schedule(Pass):
                 elif not is_open(inner):
                     continue
                 else:
-                    for compute, remark in schedule_for_cpu(inner, target, self):
+                    for compute, remark in self._decided(inner, target, known):
                         context.remark(remark, compute)
                 context.count("scheduled")
+
+    def _decided(
+        self, op: Operation, target: Target, known: dict[Any, Decided]
+    ) -> list[tuple[Operation, str]]:
+        """Write the schedules of a compute or group for a cpu, those of an equal one if there was
+        any; gives remarks."""
+        key = structural_key(op, flatten(op).inputs), op.attributes.get(WHEN)
+        parts: list[Operation] = [
+            each for each in op.walk() if isinstance(each, loop.ComputeOp | loop.GroupOp)
+        ]
+        decided = known.get(key)
+        if decided is None:
+            told = schedule_for_cpu(op, target, self)
+            schedules = [each.attributes.get("schedule") for each in parts]
+            known[key] = schedules, [(parts.index(each), text) for each, text in told]
+            return told
+        for each, schedule in zip(parts, decided[0], strict=True):
+            if schedule is not None:
+                each.attributes["schedule"] = schedule
+        return [(parts[number], text) for number, text in decided[1]]
 
     def made_for(self, context: PassContext) -> Target:
         """The program's target, with the option's vectors."""

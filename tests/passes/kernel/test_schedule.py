@@ -11,6 +11,7 @@ from irc.interp.core import run
 from irc.ir.passes import PassManager
 from irc.ir.types import bf16, f32, f64
 from irc.passes.common.bodies import axis
+from irc.passes.kernel import schedule
 from irc.passes.kernel.cpu.schedule import read_schedule
 from tests.passes.kernel.programs import Program, read, tensor
 
@@ -125,3 +126,29 @@ def test_schedules_that_do_not_fit_are_refused(changes, message):
     op.attributes["schedule"] = schedule.to_attribute()
     with pytest.raises(irc.InvalidIR, match=message):
         PassManager.parse("form-kernels").run(module)
+
+
+REPEATED = """func.func @main(%x: ROW, %y: ROW) -> (ROW, ROW, ROW, ROW)
+    attributes {level = "loop"} {
+  %a = loop.compute par(i: 6, j: 40) -> map { %v = loop.read %x[i, j] : f32 loop.yield %v } : ROW
+  %b = loop.compute par(i: 6, j: 40) -> map { %v = loop.read %a[i, j] : f32 loop.yield %v } : ROW
+  %c = loop.compute par(i: 6, j: 40) -> map { %v = loop.read %b[i, j] : f32 loop.yield %v } : ROW
+  %d = loop.compute par(i: 6, j: 40) -> map {
+    %v = loop.read %y[5 - i, j] : f32 loop.yield %v } : ROW
+  return %a, %b, %c, %d : ROW, ROW, ROW, ROW }"""
+
+
+def test_what_is_equal_is_decided_once(monkeypatch):
+    """A model's layers: other arrays are read, nothing else differs."""
+    decided = []
+    once = schedule.schedule_for_cpu
+
+    def counted(op, *rest):
+        decided.append(op)
+        return once(op, *rest)
+
+    monkeypatch.setattr(schedule, "schedule_for_cpu", counted)
+    module = irc.parse(REPEATED.replace("ROW", "tensor<[6, 40] x f32>"))
+    PassManager.parse("schedule{vector_bits=256}").run(module)
+    a, b, c, d = [o for o in module.lookup("main").block.ops if isinstance(o, loop.ComputeOp)]
+    assert decided == [a, d] and a.schedule is b.schedule is c.schedule is not None
