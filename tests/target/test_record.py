@@ -219,8 +219,8 @@ EDGES = {
     "tuning/pool.py": "environ",  # of the workers
     "tuning/worker.py": "environ",  # which device it was given
     # What is measured runs here.
-    "tuning/devices.py": "Target.host get_device_name environ",
-    "tuning/measurers.py": "sched_getaffinity",
+    "tuning/devices.py": "Target.host get_device_name get_device_properties environ",
+    "tuning/builds.py": "sched_getaffinity",
     "tuning/store.py": "environ",  # where the remote store is
     "tools/cache_command.py": "Target.host",  # prints it
     "tools/bisect_command.py": "Target.host",  # whether the whole program can run here
