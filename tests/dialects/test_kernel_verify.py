@@ -65,7 +65,7 @@ def test_arguments(text, error):
 @pytest.mark.parametrize(
     ("attributes", "error"),
     [
-        ("outputs = array<i64: 1, 2>, inplace = array<i64: 0, 1>", None),
+        ("outputs = array<i64: 1, 2>, initialized = array<i64: 0, 1>", None),
         ("outputs = array<i64: 0>", r"outputs \[0\] are not the last of 3 pointer arguments"),
         ("outputs = array<i64: 2, 1>", r"outputs \[2, 1\] are not the last"),
         ("outputs = array<i64: 3>", r"outputs \[3\] are not the last"),
@@ -75,8 +75,7 @@ def test_arguments(text, error):
         ("outputs = array<i64: 1, 2>, inplace = array<i64: 1, 2>", "argument 1, which is no input"),
         ("outputs = array<i64: 1, 2>, inplace = array<i64: 0, 2>", "elements differ in bytes"),
         ("outputs = array<i64: 1, 2>, inplace = array<i64: 0, 1, 0, 1>", "names a pair twice"),
-        ("outputs = array<i64: 1, 2>, initialized = array<i64: 0, 1>", None),
-        ("outputs = array<i64: 1, 2>, private = array<i64: 2>", None),
+        ("outputs = array<i64: 1, 2>, private = array<i64: 2>, inplace = array<i64: 0, 1>", None),
         ("outputs = array<i64: 1, 2>, private = array<i64: 0>", r"private \[0\] are not outputs"),
         ("private = array<i64: 2>", r"private \[2\] are not outputs of a cpu kernel"),
         ("num_warps = 4 : i64", "num_warps is of gpu kernels"),
