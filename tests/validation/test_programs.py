@@ -74,4 +74,4 @@ def test_models_with_two_layers(name, dynamic):
 def test_a_sample_of_a_model():
     entry = SMALL["bert"]
     for module in compiled_modules(entry.make_model(), *entry.make_inputs(entry.sizes[0])):
-        check(module, "sample:3", seed=2)
+        check(module, "sample:3", seed=1)

@@ -64,6 +64,10 @@ def test_a_member_goes_on_with_an_array_that_another_one_began():
     assert plan.storage[first] is plan.storage[second] and plan.outputs == [op.results[0]]
     with pytest.raises(irc.InvalidIR, match="on a gpu no member goes on"):
         plan_for_gpu(flat)
+    # Where both write element 1, the order of points would matter.
+    op, _ = top(text.replace("ROW", ROW).replace("FIRST", "%a").replace("i + 2", "i + 1"))
+    with pytest.raises(irc.InvalidIR, match="each point to an element of its own"):
+        plan_for_cpu(flatten(op))
 
 
 def test_members_of_a_group_do_not_combine_into_what_others_of_it_make():

@@ -18,11 +18,13 @@ from irc.ir.symbols import (
     Dim,
     Expr,
     Mod,
+    Range,
     Symbol,
     coefficient,
     dim_sum,
     free_symbols,
     provable_le,
+    range_of,
     simplify,
     substitute,
     symbol,
@@ -68,12 +70,40 @@ def scatters_of_group(
             starts = is_undefined(init)
             if init.defining_op in computes and goes_on(init) and init not in placed:
                 starts = init.type is result.type and (result in placed or result in places)
+                starts = starts and _writes_elsewhere(compute, number, init)
                 pairs.append((init, result))
                 places.add(init)
             if not (starts and writes_apart(compute, number)):
                 raise InvalidIR("in a group, a kernel for a cpu scatters to a new array, each "
                                 "point to an element of its own", op=compute)  # fmt: skip
     return pairs
+
+
+def _writes_elsewhere(op: loop.ComputeOp, number: int, init: Value) -> bool:
+    """Whether a scatter writes no element that those before it wrote, from which `init` comes, so
+    that each point may do all of them before the next point begins any."""
+    own = _index_ranges(op, number)
+    while isinstance(before := init.defining_op, loop.ComputeOp):
+        (other,) = [(k, start) for k, start in scatters_of(before) if init in before.results_of(k)]
+        pairs = zip(own, _index_ranges(before, other[0]), strict=True)
+        if not any(_ends_before(a, b) or _ends_before(b, a) for a, b in pairs):
+            return False
+        init = other[1]
+    return True
+
+
+def _index_ranges(op: loop.ComputeOp, number: int) -> list[Range]:
+    """What each index of a scatter may be, as far as the axes say it."""
+    ranges = {}
+    for axis in op.axis_list:
+        last = range_of(axis.extent).hi
+        ranges[axis.name] = Range(0, None if last is None else max(last - 1, 0))
+    return [range_of(index, ranges) if free_symbols(index) <= ranges.keys() else Range()
+            for index in op.output_list[number].index_dims]  # fmt: skip
+
+
+def _ends_before(first: Range, second: Range) -> bool:
+    return first.hi is not None and second.lo is not None and first.hi < second.lo
 
 
 def may_be_one_memory(op: loop.ComputeOp, number: int, init: Value) -> bool:
