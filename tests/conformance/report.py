@@ -1,7 +1,10 @@
 """Write docs/conformance.md from the recorded outcomes: `python -m tests.conformance.report`.
 
+    python -m tests.conformance.report --outcomes out/seed_outcomes.json gpu/seed_outcomes.json
+
 A row is *passed* when each test that shows it passed, *failed* when one failed, *open* when no test
-shows it or all were skipped.  The op conformance summary follows where result files exist.
+shows it or all were skipped.  Of outcomes of several machines, one that ran a test counts, where
+another skipped it for want of a GPU, and of two that ran it the failure.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from pathlib import Path
 from tests.conformance import seeds
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+STRENGTH = ("failed", "passed", "skipped")
 
 
 def state(tests: dict[str, str]) -> str:
@@ -21,6 +25,17 @@ def state(tests: dict[str, str]) -> str:
     if "failed" in outcomes:
         return "failed"
     return "passed" if "passed" in outcomes else "open"
+
+
+def merged(files: list[dict[str, dict[str, str]]]) -> dict[str, dict[str, str]]:
+    """The outcomes of several runs as one: a failure counts before a pass, a pass before a skip."""
+    whole: dict[str, dict[str, str]] = {}
+    for outcomes in files:
+        for row, tests in outcomes.items():
+            kept = whole.setdefault(row, {})
+            for test, outcome in tests.items():
+                kept[test] = min(kept.get(test, outcome), outcome, key=STRENGTH.index)
+    return whole
 
 
 def render(outcomes: dict[str, dict[str, str]]) -> str:
@@ -49,10 +64,12 @@ def render(outcomes: dict[str, dict[str, str]]) -> str:
 def main() -> None:
     """Read the outcomes, write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--outcomes", type=Path, default=ROOT / "out" / seeds.OUTCOMES)
+    parser.add_argument(
+        "--outcomes", type=Path, nargs="+", default=[ROOT / "out" / seeds.OUTCOMES]
+    )
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "conformance.md")
     arguments = parser.parse_args()
-    page = render(seeds.read_outcomes(arguments.outcomes))
+    page = render(merged([seeds.read_outcomes(path) for path in arguments.outcomes]))
     arguments.output.write_text(page, encoding="utf-8")
     print(f"wrote {arguments.output.name}: {page.splitlines()[5]}")
 

@@ -43,6 +43,14 @@ def test_recorder_merges_runs_and_keeps_failures(tmp_path) -> None:
     assert re.search(r"\| PAD-05 G \| .* \| open \| 1 \|", page)
 
 
+def test_outcomes_of_several_machines_are_one() -> None:
+    here = {"TUNE-13": {"a": "skipped"}, "PAD-05": {"b": "passed", "c": "passed"}}
+    gpu = {"TUNE-13": {"a": "passed"}, "PAD-05": {"b": "failed", "c": "skipped"}}
+    whole = {"TUNE-13": {"a": "passed"}, "PAD-05": {"b": "failed", "c": "passed"}}
+    assert report.merged([here, gpu]) == report.merged([gpu, here]) == whole
+    assert report.merged([]) == {}
+
+
 def test_a_foreign_record_is_an_empty_one(tmp_path) -> None:
     (tmp_path / "record").write_text("[1, 2", encoding="utf-8")
     assert seeds.read_outcomes(tmp_path / "record") == {}

@@ -214,7 +214,7 @@ def test_one_candidate_alone_is_taken_as_it_is(monkeypatch):
 
 
 def test_arguments_that_find_no_memory_leave_the_default():
-    text = squares().text.replace("256", str(1 << 44))
+    text = squares(size=1 << 44).text
     here = context()
     assert choose(Problem(text, REST, "huge"), CHOICES, here) == CHOICES[0]
     assert "its arguments find no memory" in here.remarks[0].message

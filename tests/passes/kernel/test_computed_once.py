@@ -74,18 +74,18 @@ def test_values_are_the_same_bits(columns, element):
     PassManager.parse(f"{FORMING % 512},bufferize,plan-memory").run(plain)
     module, _ = scaled(9, columns, element)
     wanted = run(scaled(9, columns, element)[0], *inputs, mode="real")
-    context = lowered(module, FUSING + FORMING % 512)
+    context = lowered(module, FUSING + FORMING % 512, "host")
     assert context.statistics["group-computes", "computed once"] == 2
     assert columns < 32 or max(set.union(*depths(module).values())) == 1
     compare(run(module, *inputs, mode="real"), wanted, 1e-9)
-    lowered(module, "bufferize,plan-memory")
+    lowered(module, "bufferize,plan-memory", "host")
     got, expected = irc.build(module)(*inputs), irc.build(plain)(*inputs)
     assert torch.equal(*[y[0] if isinstance(y, tuple) else y for y in (got, expected)])
 
 
 def test_no_points_read_nothing():
     module, _ = scaled(9, 144)
-    lowered(module, FUSING + FORMING % 512 + ",bufferize,plan-memory")
+    lowered(module, FUSING + FORMING % 512 + ",bufferize,plan-memory", "host")
     (func,) = [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
     assert len(func.block.arguments) == 6
     executable = irc.build(module)  # keeps the code
