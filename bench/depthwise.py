@@ -1,7 +1,8 @@
 """Depthwise convolutions of f32 as reductions with sums of several places in registers (the keys
 `jam_axis` and `jam_points` of a schedule), against oneDNN's on packed weights, one thread.
 
-    OMP_NUM_THREADS=1 python -m bench.depthwise [--rounds 30] [--points 8 14] [--images 1 4 16]
+    OMP_NUM_THREADS=1 python -m bench.depthwise [--rounds 30] [--points 8 14] [--ahead 0 1]
+                                                [--images 1 4 16]
 
 For each convolution of ConvNext-tiny and some of MobileNet-V2 (channels innermost, no bias, images
 in memory of their own with nothing readable around it): least milliseconds of the thread's time,
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import itertools
 import mmap
 import statistics
 import time
@@ -25,7 +27,9 @@ from torch.nn import functional
 import irc
 from bench.common import print_load, table
 from irc.ir.passes import PassManager
+from irc.ir.types import f32
 from irc.pipeline import stages
+from irc.target import Target
 
 #: Channels, window, stride and the image's size.
 LAYERS = [
@@ -39,8 +43,8 @@ IMAGES = 4
 #: The schedule of the reduction.
 SCHEDULE: dict[str, str] = {
     "collapse": "[]", "vector_axis": '"c"', "lanes": "16", "copies": "1", "tail": '"mask"',
-    "spans": "5", "order": '["c", "q", "r", "s"]', "written_out": '["s"]', "jam_axis": '"q"',
-    "jam_points": "8", "chunks": "[]", "partial": "[]",
+    "spans": "5", "order": '["q", "c", "r", "s"]', "written_out": '["s"]', "jam_axis": '"q"',
+    "jam_points": "8", "jam_ahead": "1", "chunks": "[]", "partial": "[]",
 }  # fmt: skip
 
 
@@ -111,12 +115,12 @@ def alone(values: torch.Tensor) -> torch.Tensor:
     return torch.frombuffer(memory, dtype=values.dtype).view(values.shape).copy_(values)
 
 
-def built(layer: tuple[int, int, int, int], images: int, points: int) -> Any:
+def built(layer: tuple[int, int, int, int], images: int, points: int, ahead: int) -> Any:
     """The program, ready to run."""
     channels, window, stride, size = layer
     module = irc.parse(window_program(
         channels, (size, size), (window, window), stride, 1, window // 2, images,
-        jam_points=str(points),
+        lanes=str(Target.host().lanes(f32)), jam_points=str(points), jam_ahead=str(ahead),
     ))  # fmt: skip
     for stage in ("loop-to-kernel", "kernel-to-host"):
         PassManager.parse(stages("llvm")[stage]).run(module)
@@ -124,7 +128,7 @@ def built(layer: tuple[int, int, int, int], images: int, points: int) -> Any:
 
 
 def measure(
-    layer: tuple[int, int, int, int], images: int, choices: list[int], rounds: int
+    layer: tuple[int, int, int, int], images: int, choices: list[tuple[int, int]], rounds: int
 ) -> list[str]:
     """A line of the table."""
     channels, window, stride, size = layer
@@ -142,8 +146,8 @@ def measure(
     calls: list[Callable[[], Any]] = [
         lambda: library._convolution_pointwise(image, packed, None, *numbers, "none", [], "")
     ]
-    for points in choices:
-        executable = built(layer, images, points)
+    for points, ahead in choices:
+        executable = built(layer, images, points, ahead)
         (result,) = executable(x, w)
         torch.testing.assert_close(result.double(), exact, rtol=0, atol=1e-4)
         calls.append(lambda run=executable: run(x, w))  # type: ignore[misc]
@@ -167,16 +171,18 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--points", type=int, nargs="+", default=[8, 14])
+    parser.add_argument("--points", type=int, nargs="+", default=[8])
+    parser.add_argument("--ahead", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--images", type=int, nargs="+", default=[1, IMAGES, 16])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print_load()
     head = ["layer", "images", "oneDNN ms", "GFLOP/s"]
-    for points in arguments.points:
-        head += [f"{points} places ms", "GFLOP/s", "oneDNN/ours"]
+    choices = list(itertools.product(arguments.points, arguments.ahead))
+    for points, ahead in choices:
+        head += [f"{points} places, {ahead} ahead ms", "GFLOP/s", "oneDNN/ours"]
     rows = [
-        measure(layer, images, arguments.points, arguments.rounds)
+        measure(layer, images, choices, arguments.rounds)
         for layer in LAYERS for images in arguments.images
     ]  # fmt: skip
     print(table(head, rows))

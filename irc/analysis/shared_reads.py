@@ -13,7 +13,7 @@ axes. Vectors run along another axis, on which reads lie side by side.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -21,7 +21,7 @@ from irc.analysis.contraction import tiled
 from irc.analysis.loop import is_unit, points
 from irc.dialects import loop
 from irc.ir.symbols import Dim, coefficient, dim_sum, free_symbols, symbol
-from irc.ir.types import TensorType
+from irc.ir.types import TensorType, element_bytes
 from irc.target import Target
 
 
@@ -31,7 +31,8 @@ class SharedReads:
 
     axis: the par axis whose points are; points: how many. vector: the par axis along which vectors
     run. written_out: the axes that are summed over along which the points overlap, whose elements
-    have code of their own. gain: the time one by one over the time so.
+    have code of their own. gain: the time one by one over the time so. ahead: how many tiles of
+    points before its sums the memory is asked for what a tile is the first to read; 0: never.
     """
 
     axis: str
@@ -39,6 +40,7 @@ class SharedReads:
     vector: str
     written_out: tuple[str, ...]
     gain: float
+    ahead: int
 
 
 def jam_of(compute: loop.ComputeOp, target: Target) -> SharedReads | str:
@@ -159,7 +161,59 @@ def _best_points(
     alone = len(known) * terms
     single = max(alone, terms) + alone / 4
     gain = single / (time(best[1]) / best[1])
-    return SharedReads(axis.name, best[1], vector, tuple(written_out), gain)
+    ahead = int(any(_is_far(read, axis.name, target) for read in compute.reads))
+    return SharedReads(axis.name, best[1], vector, tuple(written_out), gain, ahead)
+
+
+def _is_far(read: loop.ReadOp, axis: str, target: Target) -> bool:
+    """Whether points read an array that the second-level cache has no room for."""
+    type_ = read.source.type
+    assert isinstance(type_, TensorType)
+    size = points(type_.shape) * element_bytes(type_.element)
+    return size > target.features.core_bytes and _step(read, axis) != 0
+
+
+def first_places(
+    read: loop.ReadOp, axis: str, count: int, combined: Mapping[str, int]
+) -> tuple[int, ...]:
+    """What a tile of `count` points of a par axis is the first to read: neither the tile before it
+    did nor, where points of another axis overlap along what is combined, the point before.
+
+    Gives elements from where the tile's first point reads the first of all that is combined.
+    combined: the axes that are, and how many elements they have. Nothing where places don't move
+    evenly.
+    """
+    steps = {name: _step(read, name) for name in (axis, *combined)}
+    each = {name: step for name, step in steps.items() if isinstance(step, int)}
+    if len(each) < len(steps) or not each[axis]:
+        return ()
+    beside: dict[str, list[int]] = {axis: [0]}
+    for name, extent in combined.items():
+        others = _beside(read, name)
+        partner = axis if axis in others else next(iter(others), "")
+        places = [each[name] * n for n in range(extent)]
+        beside[partner] = _sums(beside.get(partner, [0]), places)
+    tile = _sums([each[axis] * n for n in range(count)], beside.pop(axis))
+    new = {*tile}.difference(place - each[axis] * count for place in tile)
+    for partner, places in beside.items():
+        step = _step(read, partner) if partner else None
+        before = [place - step for place in places] if isinstance(step, int) else []
+        new = {*_sums(new, {*places}.difference(before))}
+    return tuple(sorted(new))
+
+
+def _beside(read: loop.ReadOp, name: str) -> list[str]:
+    """The par axes that the places of a read move along together with an axis that is combined."""
+    compute = read.parent_op
+    assert isinstance(compute, loop.ComputeOp)
+    par = {a.name for a in compute.axis_list if a.kind == "par"}
+    used = [free_symbols(index) for index in read.indices]
+    return sorted({other for names in used if name in names for other in names & par})
+
+
+def _sums(some: Iterable[int], others: Iterable[int]) -> list[int]:
+    """All sums of one of each, each once."""
+    return sorted({a + b for a, b in itertools.product(some, others)})
 
 
 @attrs.frozen
@@ -202,4 +256,4 @@ class _Loads:
         })  # fmt: skip
 
 
-__all__ = ["SharedReads", "jam_of"]
+__all__ = ["SharedReads", "first_places", "jam_of"]

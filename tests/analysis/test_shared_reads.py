@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import irc
-from irc.analysis.shared_reads import SharedReads, jam_of
+from irc.analysis.shared_reads import SharedReads, first_places, jam_of
 from irc.analysis.window_ways import window_objection
 from irc.dialects import graph, loop
 from irc.ir.passes import PassManager
@@ -80,6 +80,28 @@ def test_points_that_share_reads(
 def test_points_that_share_nothing(case: dict[str, Any], reason: str) -> None:
     found = jam(window(**case))
     assert isinstance(found, str) and reason in found
+
+
+@pytest.mark.parametrize("taps", [(3, 3), (2, 5), (1, 1)])
+@pytest.mark.parametrize(("step", "apart"), [(1, 1), (2, 1), (1, 2), (3, 1), (2, 3)])
+def test_what_a_tile_is_the_first_to_read(taps: tuple[int, int], step: int, apart: int) -> None:
+    """Against what tiles of four and rows of windows read one after the other."""
+    compute = window(taps=taps, step=step, apart=apart)
+    image, weight = compute.reads
+    rows, columns = ([apart * t for t in range(n)] for n in taps)
+    tile = {step * q + s for q in range(4) for s in columns}
+    new_columns = tile - {place - 4 * step for place in tile}
+    new_rows = {*rows} - {row - step for row in rows}
+    expected = sorted((r * 200 + s) * 64 for r in new_rows for s in new_columns)
+    combined = {"r": taps[0], "s": taps[1]}
+    assert first_places(image, "q", 4, combined) == tuple(expected)
+    assert first_places(weight, "q", 4, combined) == ()
+
+
+@pytest.mark.parametrize(("more", "ahead"), [(0, 0), (-1, 1)])
+def test_memory_fetches_what_no_cache_of_a_cores_holds(more: int, ahead: int) -> None:
+    found = jam(window(), f", core_bytes = {200 * 200 * 64 * 4 + more}")
+    assert isinstance(found, SharedReads) and found.ahead == ahead
 
 
 @pytest.mark.parametrize(

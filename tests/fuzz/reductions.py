@@ -239,7 +239,9 @@ func.func @main({signature}) -> {results} attributes {{level = "loop"}} {{
         rng.shuffle(inner)
         rng.shuffle(red)
         own = [axis] if axis in par else []
-        order = [*own, *inner] if jams else [*inner, *own]
+        jammed = inner[-1] if inner else ""
+        within = jams and bool(inner) and rng.random() < 0.5
+        order = [*own, *inner] if jams and not within else [*inner, *own]
         keys = ["collapse = []", *self._vectors(axis)]
         listed = ", ".join(f'"{name}"' for name in [*order, *red])
         keys.append(f"order = [{listed}]")
@@ -250,7 +252,8 @@ func.func @main({signature}) -> {results} attributes {{level = "loop"}} {{
             keys.append("written_out = [{}]".format(", ".join(f'"{name}"' for name in some)))
         if jams:
             points = rng.choice((1, 2, 3, 4, 5, 8, 64))
-            keys += [f'jam_axis = "{order[-1]}"', f"jam_points = {points}"]
+            keys += [f'jam_axis = "{jammed or order[-1]}"', f"jam_points = {points}",
+                     f"jam_ahead = {rng.choice((0, 1, 3))}"]  # fmt: skip
         chunks, partial = "", ""
         if not jams and rng.random() < 0.4:
             chunks = f'"{rng.choice(red)} {rng.choice((16, 32, 64))}"'

@@ -190,9 +190,13 @@ CPU: Mapping[str, Key] = {
         "on it are decided when the kernel is formed; without it, none", names),
     "jam_axis": Key(
         "of a reduction whose vectors run along a par axis of its own: the par axis around what is "
-        "combined of which several points have their sums in registers together, so that what "
-        "they all read is read once; without it, none", name),
-    "jam_points": Key("with a jam axis: how many", numbers(1, 64)),
+        "combined, and around the vectors or inside of them, of which several points have their "
+        "sums in registers together, so that what they all read is read once; without it, none",
+        name),
+    "jam_points": Key("with a jam axis: how many, a tile", numbers(1, 64)),
+    "jam_ahead": Key(
+        "with a jam axis: how many tiles before its sums memory is fetched that a tile is the "
+        "first to read; 0: never", numbers(0, 64)),
     "beside_sums": Key(
         "of a map in a group: it is computed for each point of a tile of the sums that it reads at "
         "its own point, while these are in registers (`jam_axis`)", flag),

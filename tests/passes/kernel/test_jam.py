@@ -36,12 +36,17 @@ def kernels(text: str) -> Any:
     return module
 
 
+AROUND = '["c", "q", "r", "s"]'
+"""Vectors around the points, not inside of them."""
+
 CASES: list[dict[str, Any]] = [
     {}, {"jam_points": "9"}, {"jam_points": "64"}, {"jam_points": "1"}, {"copies": "2"},
     {"written_out": '["r", "s"]'}, {"written_out": "[]"}, {"channels": 5}, {"channels": 33},
     {"tail": '"peel"'}, {"step": 2}, {"step": 2, "size": (7, 14)}, {"apart": 2, "around": 2},
     {"taps": (7, 7), "around": 3}, {"taps": (7, 7), "around": 3, "size": (3, 2)},
     {"taps": (2, 5), "around": 0}, {"around": 2, "size": (5, 23), "jam_points": "5"},
+    {"order": AROUND}, {"order": AROUND, "channels": 33, "tail": '"peel"'}, {"jam_ahead": "0"},
+    {"order": AROUND, "taps": (7, 7), "around": 3, "jam_ahead": "3", "copies": "2"},
 ]  # fmt: skip
 
 
@@ -68,6 +73,20 @@ def test_what_several_points_read_is_read_once() -> None:
     loads = text.count("kernel.load")
     # Three kinds of tile: at either end of a row one element is outside of it, and not read.
     assert loads == (5 + 6 + 5) + 3 * 3
+
+
+@pytest.mark.parametrize(("step", "fetched"), [(1, 4), (2, 16), (3, 4 * 3 * 3)])
+def test_memory_fetches_what_a_tile_is_the_first_to_read(step: int, fetched: int) -> None:
+    """Of four places in a row each has a column and a row of the window that none had before; two
+    of each where windows lie two apart, all where they don't overlap."""
+    ops = {}
+    for ahead in (0, 1):
+        text = windows(channels=8, size=(24, 24), around=0, step=step, jam_ahead=str(ahead))
+        ops[ahead] = [op for op in kernels(text).walk() if isinstance(op, kernel.PrefetchOp)]
+    assert not ops[0]
+    # Tiles of four, and one of what is left.
+    places = (24 - 3) // step + 1
+    assert len(ops[1]) == fetched + (fetched // 4) * (places % 4)
 
 
 @pytest.mark.parametrize("channels", [8, 20])
@@ -98,7 +117,7 @@ def test_values_outside_are_multiplied_as_zeros() -> None:
 
 BESIDE = {
     "collapse": "[]", "vector_axis": '"c"', "lanes": "8", "copies": "1", "tail": '"mask"',
-    "spans": "5", "order": '["c", "q"]', "beside_sums": "true",
+    "spans": "5", "order": '["q", "c"]', "beside_sums": "true",
 }  # fmt: skip
 
 
@@ -121,12 +140,16 @@ def with_map(entries: dict[str, str], indices: str = "n, p, q, c", **case: Any) 
 {after}"""
 
 
-@pytest.mark.parametrize("case", [{}, {"channels": 5}, {"tail": '"peel"'}, {"size": (4, 23)}],
-                         ids=str)  # fmt: skip
+@pytest.mark.parametrize("case", [
+    {}, {"channels": 5}, {"tail": '"peel"'}, {"size": (4, 23)}, {"order": AROUND},
+    {"order": AROUND, "size": (4, 23)},
+], ids=str)  # fmt: skip
 def test_maps_beside_sums(case: dict[str, Any]) -> None:
     """What is added to sums in registers; nothing of them is in memory."""
     torch.manual_seed(0)
     map_ = {**BESIDE, **{k: v for k, v in case.items() if k == "tail"}}
+    if "order" in case:
+        map_["order"] = '["c", "q"]'
     module = kernels(with_map(map_, **case))
     assert "kernel.scratch" not in irc.print_op(module)
     channels, size = case.get("channels", 20), case.get("size", (6, 9))
@@ -154,7 +177,7 @@ def test_maps_that_are_not_beside_sums_have_the_same_values() -> None:
 @pytest.mark.parametrize(
     ("entries", "indices", "reason"),
     [
-        ({"order": '["q", "c"]'}, "n, p, q, c", "the loops around these"),
+        ({"order": '["c", "q"]'}, "n, p, q, c", "the loops around these"),
         ({"lanes": "16"}, "n, p, q, c", "has their vectors"),
         ({}, "n, p, 8 - q, c", "it is beside no sums"),
     ],
@@ -169,8 +192,8 @@ def test_maps_beside_nothing(entries: dict[str, str], indices: str, reason: str)
     ("entries", "reason"),
     [
         ({"jam_axis": '"n"'}, "n is no loop"),
-        ({"jam_axis": '"c"'}, "can't have their sums|only what is combined"),
-        ({"order": '["q", "c", "r", "s"]'}, "only what is combined comes inside of q"),
+        ({"jam_axis": '"c"'}, "only vectors and what is combined come inside of c"),
+        ({"jam_axis": '"c"', "order": AROUND}, "only vectors and what is combined come inside"),
         ({"partial": '["s"]'}, "makes one sum"),
         ({"vector_axis": '""'}, "vectors run along a par axis"),
     ],

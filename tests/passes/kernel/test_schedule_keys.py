@@ -356,7 +356,7 @@ def test_every_key_is_tried():
     (`test_sizes.py`), axes that are written out, which few schedules have (`test_stages.py`), and
     points with their sums in registers (`test_jam.py`).
     """
-    jam = {"jam_axis", "jam_points", "beside_sums"}
+    jam = {"jam_axis", "jam_points", "jam_ahead", "beside_sums"}
     assert set(CASES) == set(CPU) - {"variants", "written_out", *jam}
     assert set(GPU_CASES) == set(GPU) - {"split_k", "variants"}
 

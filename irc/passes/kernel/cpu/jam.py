@@ -2,7 +2,8 @@
 once for all of them (unroll and jam), so that what several points read is read once.
 
 Windows overlap: of seven taps at each of 14 places in a row, 98 products, 20 elements of the image
-and seven of the weight are read.
+and seven of the weight are read. Vectors run along an axis around these points, or just inside of
+them: then a tile goes over all vectors, which lie side by side, before the next one.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from irc.dialects import arith, loop
+from irc.analysis.shared_reads import first_places
+from irc.dialects import arith, kernel, loop
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import coefficient, symbol
+from irc.ir.symbols import coefficient, substitute, symbol
 from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.plan import Axis
-from irc.passes.kernel.cpu.spans import bound_of
+from irc.passes.kernel.cpu.spans import bound_of, spans
+from irc.passes.kernel.cpu.vectors import Phase, phases
 
 if TYPE_CHECKING:
     from irc.passes.kernel.cpu.nest import Carried, Nest
@@ -45,23 +48,28 @@ class Jam:
         self.beside: list[Nest] = []
         placed = nest.placed
         placed.level_of[self.start] = placed.base + 1 + depth
+        own = placed.own_vectors
         inside = nest.loops[depth + 1 :]
+        self.vectors = own if own is not None and inside and inside[0].name == own.axis else None
+        self.first = depth + 1 if self.vectors is None else depth + 2
+        inside = nest.loops[self.first :]
         chosen = nest.schedule
         sums = [a.name for a in inside if a.name in (*chosen.partial, *chosen.chunks)]
-        if placed.own_vectors is None or placed.state.tile is not None or sums or not inside:
+        if own is None or placed.state.tile is not None or sums or not inside:
             raise InvalidIR(
                 f"points of {self.axis.name} can't have their sums in registers together: vectors "
-                "run along a par axis of the compute's own around it, and what is combined inside "
-                "makes one sum", op=nest.member.compute)  # fmt: skip
-        if any(a.kind == "par" for a in inside) or placed.own_vectors.axis == self.axis.name:
-            raise InvalidIR(f"only what is combined comes inside of {self.axis.name}, whose points "
-                            "have their sums in registers", op=nest.member.compute)  # fmt: skip
+                "run along a par axis of the compute's own around it or just inside of it, and "
+                "what is combined inside makes one sum", op=nest.member.compute)  # fmt: skip
+        if any(a.kind == "par" for a in inside) or own.axis == self.axis.name:
+            raise InvalidIR(f"only vectors and what is combined come inside of {self.axis.name}, "
+                            "whose points have their sums in registers",
+                            op=nest.member.compute)  # fmt: skip
 
     def join(self, map_: Nest) -> None:
         """Have a map of the same points computed for each of a tile's, from their sums."""
         nest, depth, own = self.nest, self.depth, map_.own_vectors
         loops = [axis.name for axis in map_.loops]
-        if loops != [axis.name for axis in nest.loops[: depth + 1]]:
+        if loops != [axis.name for axis in nest.loops[: self.first]]:
             raise InvalidIR("a map beside sums has the loops around these, in their order",
                             op=map_.member.compute)  # fmt: skip
         assert nest.own_vectors is not None
@@ -129,17 +137,42 @@ class Jam:
     def _written_out(self) -> list[Axis]:
         chosen = self.nest.schedule
         names = chosen.written_out if chosen.has("written_out") else ()
-        inside = self.nest.loops[self.depth + 1 :]
+        inside = self.nest.loops[self.first :]
         return [a for a in inside if a.name in names and isinstance(a.extent, int)]
 
     # -- a tile
 
     def _tile(self, scope: VectorScope, first: Scalar, part: JamPart) -> None:
-        nest, name, emitter = self.nest, self.axis.name, self.nest.emitter
+        nest, emitter = self.nest, self.nest.emitter
         common = self._level(scope, self.depth)
         common.names[self.start] = first
         if part.known and isinstance(part.upper, int) and isinstance(part.lower, int):
             common.ranges = {self.start: (part.lower, part.upper - part.points)}
+        if self.vectors is None:
+            self._points(common, scope, first, part)
+            return
+        axis, depth = nest.loops[self.depth + 1], self.depth + 1
+        upper = emitter.scalar(axis.extent, common)
+        for low, high in spans(nest.member.compute.block.ops, self.vectors, 0, upper):
+            for phase in phases(emitter, self.vectors, low, high, axis.extent):
+
+                def body(place: Scalar, _: list[Value], phase: Phase = phase) -> list[Value]:
+                    inside = self._level(common, depth)
+                    inside.names[axis.name] = place
+                    inside.lanes = phase.lanes(emitter, axis.name, place)
+                    inside.span = phase.span
+                    self._points(inside, scope, first, part)
+                    return []
+
+                emitter.for_loop(phase.lower, phase.upper, phase.step, (), body)
+
+    def _points(
+        self, common: VectorScope, scope: VectorScope, first: Scalar, part: JamPart
+    ) -> None:
+        """The sums of a tile's points, of the vector at hand. scope: outside of the tile."""
+        nest, name, emitter = self.nest, self.axis.name, self.nest.emitter
+        levels = [nest.placed.base + 1 + depth for depth in range(self.depth, self.first)]
+        self._fetch(common, part.points)
         scopes = []
         for number in range(part.points):
             inner = common.child(common.level)
@@ -148,16 +181,38 @@ class Jam:
             if isinstance(first, int):
                 inner.moved[name] = first + number
             inner.common = common
-            nest.body.enter(inner.level, inner)
+            for level in levels:
+                nest.body.enter(level, inner)
             scopes.append(inner)
         states = [nest.combiners(inner) for inner in scopes]
         values = [value for state in states for value in state.values]
-        values = self._combine(self.depth + 1, common, scopes, states, values)
+        values = self._combine(self.first, common, scopes, states, values)
         for inner, state in zip(scopes, self._with(states, values), strict=True):
             nest.finish(inner, state)
             for map_ in self.beside:
-                map_.body.enter(inner.level, inner)
+                for level in levels:
+                    map_.body.enter(level, inner)
                 map_.innermost(inner, None)
+
+    def _fetch(self, common: VectorScope, points: int) -> None:
+        """Have memory fetched that a tile is the first to read, some tiles before it does."""
+        nest, emitter, ahead = self.nest, self.nest.emitter, self.nest.schedule.jam_ahead
+        inside = {a.name: a.extent for a in nest.loops[self.first :]}
+        extents = {name: extent for name, extent in inside.items() if isinstance(extent, int)}
+        if not ahead or len(extents) < len(inside):
+            return
+        moved = {**dict.fromkeys(inside, 0), self.axis.name: symbol(self.start) + ahead * points}
+        for read, access in nest.member.reads.items():
+            if not isinstance(read, loop.ReadOp) or access.storage is None or access.positions:
+                continue
+            pointer = nest.state.pointers.get(access.storage.value)
+            places = first_places(read, self.axis.name, points, extents)
+            if pointer is None or not places:
+                continue
+            begin = emitter.scalar(substitute(access.expression, moved), common)
+            for place in places:
+                there = emitter.value(emitter.plus(begin, place))
+                emitter.effect(kernel.PrefetchOp, (pointer, there))
 
     def _level(self, scope: VectorScope, depth: int) -> VectorScope:
         """What all points of a tile have at loop number `depth`: behind it what a loop made is not

@@ -1,6 +1,6 @@
-"""Which points of a reduction have their sums in registers together: the schedule's `jam_axis`,
-`jam_points` and `written_out`, and the order of loops that they need; and which maps are computed
-from such sums (`beside_sums`)."""
+"""Which points of a reduction have their sums in registers together (the schedule's `jam_axis`,
+`jam_points`, `jam_ahead` and `written_out`, and the order of loops that they need), and which maps
+are computed from such sums (`beside_sums`)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class JammedMembers:
 
     def write(self, member: CpuMember, schedule: CpuSchedule) -> None:
         """Write the keys of a member, which come in the group's order: loops of other axes come
-        first, then vectors, then the points, and inside of these what is combined. Vectors that run
-        along another axis leave everything as it is."""
+        first, then the points, then vectors, so that a tile of points reads what lies side by side,
+        and inside of these what is combined. Vectors that run along another axis leave everything
+        as it is."""
         jam = self.jam
         kinds = {axis.name: axis.kind for axis in member.own}
         first = [n for n in schedule.order if kinds[n] == "par" and n not in (jam.axis, jam.vector)]
@@ -44,16 +45,17 @@ class JammedMembers:
             if self.chosen is not None:
                 for name in VECTORS:
                     setattr(schedule, name, getattr(self.chosen, name))
-                schedule.beside_sums, schedule.order = True, [*first, jam.vector, jam.axis]
+                schedule.beside_sums, schedule.order = True, [*first, jam.axis, jam.vector]
             return
         if schedule.vector_axis != jam.vector:
             return
         self.chosen = schedule
         last = [n for n in schedule.order if n in jam.written_out]
         combined = [n for n in schedule.order if kinds[n] != "par" and n not in last]
-        schedule.order = [*first, jam.vector, jam.axis, *combined, *last]
+        schedule.order = [*first, jam.axis, jam.vector, *combined, *last]
         schedule.copies, schedule.written_out = 1, last
         schedule.jam_axis, schedule.jam_points = jam.axis, jam.points
+        schedule.jam_ahead = jam.ahead
 
 
 def jams_of(plan: CpuPlan, target: Target) -> dict[CpuMember, JammedMembers]:

@@ -37,6 +37,7 @@ class CpuSchedule:
     written_out: list[str]
     jam_axis: str
     jam_points: int
+    jam_ahead: int
     beside_sums: bool
     chunks: dict[str, int]
     streams: bool
