@@ -267,9 +267,11 @@ OF_CHIPS: Mapping[str, Mapping[str, Any]] = {
         # bench/results/zen4_attention.txt
         "own_attention": 116, "own_pair_attention": 200,
     },
-    # Products: bench/results/zen3_products.txt.
+    # Blocks of rows of 1 MiB, twice its second-level cache, are multiplied as fast as smaller ones
+    # or faster. Products and attention: bench/results/zen3_products.txt.
     "znver3": {
-        "core_bytes": 512 << 10, "own_products": (130, 115, 106), "own_panels": (150, 150, 110),
+        "own_products": (130, 115, 106), "own_panels": (150, 150, 110),
+        "own_attention": 112, "attention_blocks": 1,
     },
     "emeraldrapids": _AMX,
     "sapphirerapids": _AMX,
