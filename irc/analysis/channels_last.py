@@ -32,6 +32,8 @@ from irc.target import Target
 
 CONVOLUTION = "aten.convolution.default"
 BACKWARD = "aten.convolution_backward.default"
+MOST_OPERATIONS = 300
+"""Images stay as they are with as many operations for each convolution."""
 
 
 @attrs.frozen
@@ -112,14 +114,19 @@ def decide(
     return by_gain(convolutions, target, figures)
 
 
-def turned_on_gpu(
+def turned_images(
     function: func.FuncOp, target: Target, any_precision: bool = False
 ) -> frozenset[Operation]:
-    """The convolutions, and what gives their gradients, that get channels innermost on a GPU where
-    eager has them row by row."""
-    if not any(is_convolution(op) or is_backward(op) for op in function.block.ops):
-        return frozenset()
-    return frozenset(by_time(function, target, any_precision).calls)
+    """The convolutions that get channels innermost where eager has them row by row; on a GPU also
+    what gives their gradients. On a CPU a kernel of irc's own that computes one gives such images,
+    too."""
+    convolutions = [op for op in function.block.ops if is_convolution(op)]
+    if target.is_gpu:
+        if not convolutions and not any(is_backward(op) for op in function.block.ops):
+            return frozenset()
+        return frozenset(by_time(function, target, any_precision).calls)
+    verdict = decide(function, target, MOST_OPERATIONS, any_precision)
+    return frozenset(convolutions) if verdict.innermost else frozenset()
 
 
 def by_time(function: func.FuncOp, target: Target, any_precision: bool) -> Verdict:
@@ -170,6 +177,42 @@ def _image_strides(op: Operation) -> A.Attribute | None:
     """The strides in which eager passes the image of a convolution."""
     recorded = op.attributes.get("operand_strides")
     return recorded[image_number(op)] if isinstance(recorded, A.ArrayAttr) else None
+
+
+def innermost_strides(call: graph.CallAten, weights: bool) -> dict[str, A.Attribute]:
+    """The strides of what a convolution, or its backward, reads and gives, as attributes of it,
+    with channels innermost; nothing where it says no strides. weights: those of weights that are
+    no constants, too."""
+    recorded = call.attributes.get("operand_strides")
+    of_eager = call.attributes.get("eager_strides")
+    if not isinstance(recorded, A.ArrayAttr) or not isinstance(of_eager, A.ArrayAttr):
+        return {}
+    if orders_of(image_of(call)) is None:
+        return {}
+    asked = list(recorded)
+    for number, value in enumerate(call.operands):
+        fixed = number == weight_number(call) and not isinstance(
+            value.defining_op, graph.Constant
+        )
+        if weights or not fixed:
+            asked[number] = _last(value.type, recorded[number])
+    tensors = [r.type for r in call.results if isinstance(r.type, TensorType)]
+    return {"operand_strides": A.ArrayAttr(asked),
+            "eager_strides": A.ArrayAttr(map(_last, tensors, of_eager))}  # fmt: skip
+
+
+def weight_number(call: graph.CallAten) -> int:
+    """Which operand of a convolution is its weight."""
+    operand = call.arguments.as_dict()["weight"]
+    assert isinstance(operand, aten.OperandAttr)
+    return operand.index
+
+
+def _last(type_: A.Attribute, strides: A.Attribute) -> A.Attribute:
+    """Channels-last strides for an image or the weight of one; else those that it has."""
+    if not isinstance(type_, TensorType) or type_.rank not in (4, 5):
+        return strides
+    return A.DimsAttr(channels_last_strides(type_.shape))
 
 
 def image_number(op: Operation) -> int:

@@ -274,6 +274,9 @@ CPU: Mapping[str, Key] = {
     "skew": Key(
         "with pack_left: packed rows begin at multiples of so many elements, and are set apart by "
         "so many, for other sets of the cache", numbers(1, 4096)),
+    "measured": Key(
+        "of a contraction: the other entries were measured for one by itself, before its factors "
+        "had their layouts; where they don't fit these, the pass `schedule` leaves them out", flag),
     "copying": Key(
         "of a compute that scatters: such entries of the kernel's variant that first copies what "
         "it starts from, which bufferize takes where the result gets memory of its own", variant),

@@ -24,6 +24,7 @@ from irc.ir.symbols import coefficient, free_symbols
 from irc.ir.types import FloatType, IntegerType, i1
 from irc.passes.kernel.cpu.contraction.by_size import schedule_by_size
 from irc.passes.kernel.cpu.contraction.choose import is_open, schedule_tiles
+from irc.passes.kernel.cpu.contraction.measured import Measured
 from irc.passes.kernel.cpu.jam_points import jams_of
 from irc.passes.kernel.cpu.partial_sums import cut_sums
 from irc.passes.kernel.cpu.plan import (
@@ -136,12 +137,18 @@ def schedule_for_cpu(
     Gives remarks: the computes that stay scalar, and contractions whose entries of tiles are
     dropped, with the reason.
     """
+    measured = Measured.of(op)
     if schedule_by_size(op, target):
         return []
     flat, room = flatten(op), target.features.stack_bytes
     reason = schedule_tiles(op, plan_for_cpu(flat, scratch=room), target)
     if reason is None:
-        return []
+        objection = None if measured is None else measured.objection(room)
+        if measured is None or objection is None:
+            return []
+        measured.drop()
+        schedule_for_cpu(op, target, limits)
+        return [(measured.compute, f"isn't scheduled as it was measured: {objection}")]
     top, scalar = _scheduled(op, plan_for_cpu(flat, scratch=room), target, limits)
     if isinstance(op, loop.ComputeOp) and op.inits:
         top.copying, _ = _scheduled(op, plan_for_cpu(flat, True, room), target, limits)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from irc.analysis.channels_last import (
+    MOST_OPERATIONS,
     decide,
-    image_of,
+    innermost_strides,
     is_backward,
     is_convolution,
     may_lose_precision,
 )
-from irc.analysis.image_layouts import orders_of
-from irc.dialects import aten, func, graph
-from irc.ir import attributes as A
-from irc.ir.attributes import Attribute
+from irc.dialects import func, graph
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.strides import channels_last_strides
-from irc.ir.types import TensorType
 from irc.target import target_of
 
 
@@ -57,7 +53,7 @@ class PropagateChannelsLast(Pass):
     anchor = "func.func"
     preserves = "real"  # a library may add up images of another layout in another order
     asks_target = True
-    max_ops_per_convolution: int = 300
+    max_ops_per_convolution: int = MOST_OPERATIONS
     any_precision: bool = False
 
     def run(self, op: Operation, context: PassContext) -> None:
@@ -88,34 +84,6 @@ def ask(call: Operation, weights: bool = False) -> int:
     has them. `weights`: for those that are no constants, too."""
     if not isinstance(call, graph.CallAten):
         return 1
-    recorded = call.attributes.get("operand_strides")
-    of_eager = call.attributes.get("eager_strides")
-    if not isinstance(recorded, A.ArrayAttr) or not isinstance(of_eager, A.ArrayAttr):
-        return 0
-    if orders_of(image_of(call)) is None:
-        return 0
-    asked = list(recorded)
-    for number, value in enumerate(call.operands):
-        fixed = number == weight_number(call) and not isinstance(
-            value.defining_op, graph.Constant
-        )
-        if weights or not fixed:
-            asked[number] = last(value.type, recorded[number])
-    call.attributes["operand_strides"] = A.ArrayAttr(asked)
-    tensors = [r.type for r in call.results if isinstance(r.type, TensorType)]
-    call.attributes["eager_strides"] = A.ArrayAttr(map(last, tensors, of_eager))
-    return 1
-
-
-def weight_number(call: graph.CallAten) -> int:
-    """Which operand of a convolution is its weight."""
-    operand = call.arguments.as_dict()["weight"]
-    assert isinstance(operand, aten.OperandAttr)
-    return operand.index
-
-
-def last(type_: Attribute, strides: Attribute) -> Attribute:
-    """Channels-last strides for an image or the weight of one; else those that it has."""
-    if not isinstance(type_, TensorType) or type_.rank not in (4, 5):
-        return strides
-    return A.DimsAttr(channels_last_strides(type_.shape))
+    strides = innermost_strides(call, weights)
+    call.attributes.update(strides)
+    return int(bool(strides))

@@ -294,13 +294,31 @@ def test_where_both_may_the_faster_one_computes_it():
     schedule = "#loop.schedule<cpu, lanes = 4 : i64>"
     module, problems = chosen(Candidate("irc", schedule), lambda a, b: a @ b.mT, args, options)
     (product,) = (op for op in module.walk() if isinstance(op, graph.DotGeneral))
-    assert str(product.schedule) == schedule
+    assert str(product.schedule) == "#loop.schedule<cpu, lanes = 4 : i64, measured = true>"
     (problem,) = problems
     assert problem.what == "mm f32 3x4, 4x5 and 1 around it"
     assert "graph.permute" in problem.text  # the second factor is transposed
     module, problems = chosen(Candidate("aten"), lambda a, b: a @ b.mT, args, options)
     (call,) = (op for op in module.walk() if isinstance(op, graph.CallAten))
     assert call.backend == "aten" and len(problems) == 1
+
+
+def test_images_of_a_cpu_are_measured_with_their_channels_innermost():
+    """As layouts in the program will be: the second convolution reads what the
+    first gives."""
+    args = (torch.randn(2, 3, 9, 9), torch.randn(4, 3, 3, 3), torch.randn(5, 4, 3, 3))
+
+    def function(x, v, w):
+        y = functional.conv2d(functional.conv2d(x, v), w)
+        return y.mean((2, 3))
+
+    innermost = "operand_strides = [#sym.dims<[196, 1, 28, 4]>"
+    for options, turned in (({}, True), ({"layout_optimization": False}, False)):
+        options = {"max_autotune": True, **options}
+        _, problems = chosen(Candidate("aten"), function, args, options)
+        texts = [problem.text for problem in problems]
+        assert len(texts) == 2 and innermost not in texts[0]
+        assert (innermost in texts[1]) == turned, texts[1]
 
 
 def test_who_is_alone_is_not_measured():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from irc.analysis.channels_last import turned_on_gpu
+from irc.analysis.channels_last import innermost_strides, turned_images
 from irc.analysis.contraction import Contraction, contraction_of
 from irc.analysis.depth_parts import window_parts
 from irc.analysis.image_layouts import orders_of
@@ -70,9 +70,9 @@ def fastest(
     target, function = target_of(context), calls[0].parent_op
     assert isinstance(function, func.FuncOp)
     surroundings, turned = Surroundings(function), frozenset[Operation]()
-    if target.is_gpu and (context.options is None or context.options.layout_optimization):
+    if context.options is None or context.options.layout_optimization:
         free = context.options is not None and context.options.channels_last_tf32
-        turned = turned_on_gpu(function, target, free)
+        turned = turned_images(function, target, free)
     problems: dict[graph.CallAten, tuple[str, Problem]] = {}
     for call in calls:
         frozen = context.options if is_frozen(call, context) else None
@@ -302,7 +302,8 @@ def product_problem(
 ) -> Problem:
     """A call as what is tuned, with what is computed along with it, and operands in eager's
     strides. frozen: the compile's options where its weight is a constant, which is packed.
-    innermost: images that the program makes have their channels innermost there."""
+    innermost: images that the program makes have their channels innermost there,
+    on a CPU those that a library gives and reads, too: a GPU's problem decides that by itself."""
     words = {"target": "triton"} if target.is_gpu else {}
     rest = [REST[0], "panel-products"] if frozen else [REST[0]]
     if frozen:
@@ -311,12 +312,17 @@ def product_problem(
     rest += [stage + (told if words else "") for stage in REST[1:]]
     pipeline = ",".join(rest)
     around = surroundings.of(call, frozen is not None)
+    asked = innermost_strides(call, False) if innermost and not target.is_gpu else {}
     what = described(call, len(around) - 1)
     strides = _strides(call)
     if innermost:
         strides |= {value: A.DimsAttr(order[0]) for value in _made_before(around)
                     if (order := orders_of(value.type)) is not None}  # fmt: skip
-    return problem_of(call, target, pipeline, what, "graph", around, strides)
+    eager = {name: call.attributes[name] for name in asked}
+    call.attributes.update(asked)
+    problem = problem_of(call, target, pipeline, what, "graph", around, strides)
+    call.attributes.update(eager)
+    return problem
 
 
 def _made_before(around: Sequence[Operation]) -> list[Value]:

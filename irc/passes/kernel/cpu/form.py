@@ -23,6 +23,7 @@ from irc.ir.symbols import (
     known_positive,
 )
 from irc.ir.types import TensorType, index
+from irc.passes.kernel.cpu.collapse import collapse_plan
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.cpu.jam_points import reads_own_point
 from irc.passes.kernel.cpu.nest import Nest
@@ -32,7 +33,6 @@ from irc.passes.kernel.cpu.plan import (
     Axis,
     CpuMember,
     CpuPlan,
-    apply_collapses,
     inner_groups,
     plan_for_cpu,
 )
@@ -75,25 +75,6 @@ def kernel_symbols(plan: CpuPlan) -> list[str]:
             names |= free_symbols(access.expression)
             bound.update(access.positions)
     return sorted(names - bound)
-
-
-def collapse_plan(plan: CpuPlan, schedule: CpuSchedule) -> list[CpuSchedule]:
-    """Collapse a plan's axes as its schedules say; gives those of `everybody`, in order."""
-    pairs, schedules = schedule.collapse, []
-    everything = [a for m in plan.members for a in m.accesses()]
-    shared = {a.name for a in plan.shared}
-    apply_collapses(plan.op, plan.shared, everything, [p for p in pairs if p[0] in shared])
-    for member in plan.everybody:
-        if isinstance(plan.op, loop.ComputeOp):
-            mine = schedule
-            names = {a.name for a in member.own}
-            own = [p for p in pairs if p[0] not in shared and p[0] in names]
-        else:
-            mine = read_schedule(member.compute.schedule, member.compute)
-            own = mine.collapse
-        apply_collapses(member.compute, member.own, list(member.accesses()), own)
-        schedules.append(mine)
-    return schedules
 
 
 def keep_sums(plan: CpuPlan, schedules: Sequence[CpuSchedule]) -> None:

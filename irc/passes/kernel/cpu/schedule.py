@@ -66,6 +66,7 @@ class CpuSchedule:
     in_turn: bool
     woven: bool
     skew: int
+    measured: bool
     copying: CpuSchedule
 
     def __init__(self, op: Operation | None = None, **entries: Any) -> None:

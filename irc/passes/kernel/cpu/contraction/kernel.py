@@ -14,16 +14,13 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
 from irc.ir.symbols import Dim, Range, ceildiv, dim_product, known_positive
-from irc.passes.kernel.cpu.contraction.ahead import check_ahead
-from irc.passes.kernel.cpu.contraction.matrices import check_matrix
+from irc.passes.kernel.cpu.contraction.checked import checked_tiling
 from irc.passes.kernel.cpu.contraction.products import ProductWriter
-from irc.passes.kernel.cpu.contraction.tiling import Tiling, simplify_places, tiling_of
-from irc.passes.kernel.cpu.contraction.woven import check_woven
+from irc.passes.kernel.cpu.contraction.tiling import Tiling
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
-from irc.passes.kernel.cpu.form import collapse_plan, kernel_function, kernel_symbols
+from irc.passes.kernel.cpu.form import kernel_function, kernel_symbols
 from irc.passes.kernel.cpu.place import ENTRY, OUTER, KernelState
 from irc.passes.kernel.cpu.plan import CpuPlan
-from irc.passes.kernel.cpu.schedule import read_schedule
 from irc.passes.kernel.cpu.sharing import inplace_pairs
 from irc.passes.kernel.schedule import cost_of
 
@@ -34,16 +31,7 @@ def form_contraction_kernel(
     """The kernel of a plan, and the types of its own memory. Raises InvalidIR for a schedule that
     does not fit it."""
     inplace = inplace_pairs(plan)
-    top = read_schedule(schedule, plan.op)
-    simplify_places(plan)
-    own = collapse_plan(plan, top)[0]
-    tiling = tiling_of(plan, top, own)
-    if own.in_matrices:
-        check_matrix(tiling)
-    if own.woven:
-        check_woven(tiling)
-    if own.pack_ahead:
-        check_ahead(tiling, ranges)
+    tiling = checked_tiling(plan, schedule, ranges)
     return _ContractionKernel(tiling, name, ranges).form(inplace)
 
 
