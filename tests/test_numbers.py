@@ -17,6 +17,7 @@ REACH = "how far is looked: what lies further is left as it is"
 
 #: Every number of a module, by the module's place and its name.
 KNOWN = {
+    "analysis/channels_last.py": {"MOST_OPERATIONS": REACH},
     "analysis/contraction.py": {"_DEEP": REACH},
     "analysis/cost.py": {"_BITS": NAMES},
     "analysis/image_layouts.py": {"PINNED": NAMES},
