@@ -149,6 +149,10 @@ class GpuFigures(Speeds):
         "warps", "of all program instances of a strided reduction together, half of them of 16-bit "
         "elements (f32 1024x16384: 18.0 us of an H200 with 8 for each of 512, 21.0 with 4, 18.6 "
         "with 16; the weights of a norm of bf16 8192x768 6.3 with 2 each, 7.9 with 4)")] = 4096
+    several_abreast: Annotated[int, Figure(
+        "tiles", "of a long strided reduction of several arrays of 32 bits in a turn, each of as "
+        "many points less (weights of a norm of 16384x1024: 34.7 us of an H200 with 8, 38.3 with "
+        "4, 43.9 with one; 8192x3072 52.3 and 57.7 with one)", least=1, power=True, most=16)] = 8
     wide_columns: Annotated[int, Figure(
         "rows", "of a tile of a long strided reduction of 16-bit elements, where that leaves "
         "`wide_programs`, a line of memory; half of f32 (8192x8192 66.6 us of an H200, 67.7 with "
@@ -382,6 +386,10 @@ class GpuFigures(Speeds):
     column_results: Annotated[int, Figure("results", "of a tile of such a reduction", least=1)] = 64
     column_programs: Annotated[int, Figure("program instances", "of all parts of all tiles")] = 4096
     column_points: Annotated[int, Figure("points", "the least of such a part", least=1)] = 256
+    several_column_points: Annotated[int, Figure(
+        "points", "the least of a part where several arrays of 32 bits are read (weights of a norm "
+        "of 8192x768: 14.3 us of an H200 with 128, 18.0 with 256, 16.0 with 64)",
+        least=1)] = 128
 
     # -- what a forward saves
     joined_bytes: Annotated[int, Figure(

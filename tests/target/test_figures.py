@@ -100,6 +100,11 @@ TEXTS = {
     "long columns": (
         "%x: f32[8192, 8192]", SUM.format("red(i0: 8192) par(i1: 8192)", "i0, i1", "f32[8192]"),
         "%y: f32[8192]"),
+    "columns of two arrays": (
+        "%x: f32[8192, 768], %z: f32[8192, 768]",
+        "%y = loop.compute red(i0: 8192) par(i1: 768) -> reduce(sum, f32) { "
+        "%a = loop.read %x[i0, i1] : f32 %c = loop.read %z[i0, i1] : f32 "
+        "%b = arith.mulf %a, %c : f32 loop.yield %b } : f32[768]", "%y: f32[768]"),
     "columns of two axes": (
         "%x: f32[64, 20, 512]",
         SUM.format("red(i0: 64, i1: 20) par(i2: 512)", "i0, i1, i2", "f32[512]"), "%y: f32[512]"),
@@ -349,6 +354,7 @@ GPU = {
     "column_block": ("16", "few_long_columns"),
     "column_tile": ("1024", "split_symbolic_axes"),
     "column_warps": ("1536", "split_symbolic_axes"),
+    "several_abreast": ("4", "columns of two arrays"),
     "wide_columns": ("128", "many columns"),
     "wide_programs": ("2000", "many columns"),
     "wide_warps": ("8", "many columns"),
@@ -428,6 +434,7 @@ GPU = {
     "column_results": ("32", "long columns"),
     "column_programs": ("2048", "long columns"),
     "column_points": ("512", "long columns"),
+    "several_column_points": ("256", "columns of two arrays"),
     "opening_programs": ("0", "pools"),
     "opening_bytes": ("1000000000", "long columns"),
     "joined_warps": ("1", "joins"),

@@ -12,6 +12,7 @@ from irc.analysis.cost import cost_of, told
 from irc.analysis.depth_parts import cut_axis, leading_axes
 from irc.analysis.loop import array_bytes, estimate, points
 from irc.dialects import loop, sym
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
@@ -353,7 +354,8 @@ def gpu_parts(op: loop.ComputeOp, target: Target) -> int:
     parts = min(most // programs, rows // least)
     if across and rows >= gpu.long_column:
         tiles = -(-results // gpu.column_results)
-        parts = max(parts, min(gpu.column_programs // tiles, rows // gpu.column_points))
+        each = gpu.several_column_points if _reads_several(op) else gpu.column_points
+        parts = max(parts, min(gpu.column_programs // tiles, rows // each))
     if parts < gpu.least_parts:
         return 0
     if total < gpu.split_points * most:
@@ -378,7 +380,7 @@ def _is_starved(group: loop.GroupOp, target: Target) -> bool:
         if any(a.kind == "par" and a.extent != 1 for a in member.axis_list[shared:]):
             return False
         whole = _why_whole(member, member, target) is not None
-        columns = not whole and _is_contiguous(member, "par", "red")
+        columns = not whole and bool(_contiguous(member, "par", "red"))
         starved = starved or (columns and gpu_parts(member, target) > 0)
     return bool(shared) and starved
 
@@ -412,18 +414,26 @@ def _parts_first(op: loop.ComputeOp, split: Split) -> tuple[loop.ComputeOp, Spli
 
 def _has_columns(op: loop.ComputeOp) -> bool:
     """Whether results of a reduction are of elements that lie side by side."""
-    return _is_contiguous(op, "par", "red") and not _is_contiguous(op, "red", "par")
+    return bool(_contiguous(op, "par", "red")) and not _contiguous(op, "red", "par")
 
 
-def _is_contiguous(op: loop.ComputeOp, kind: str, other: str) -> bool:
-    """Whether a read moves by one element along an axis of the kind, and along the other kind's."""
+def _contiguous(op: loop.ComputeOp, kind: str, other: str) -> set[Value]:
+    """The arrays of reads that move by one element along an axis of the kind, and along the other
+    kind's."""
     others = {a.name for a in op.axis_list if a.kind == other}
+    arrays = set()
     for read in op.reads:
         offset = _offset_of(read)
         along = [a.name for a in op.axis_list if a.kind == kind]
         if free_symbols(offset) & others and any(coefficient(offset, n) == 1 for n in along):
-            return True
-    return False
+            arrays.add(read.source)
+    return arrays
+
+
+def _reads_several(op: loop.ComputeOp) -> bool:
+    """Whether results of a reduction are of elements of several arrays of 32 bits, side by side."""
+    arrays = _contiguous(op, "par", "red")
+    return len(arrays) > 1 and {element_bytes(tensor_type(a).element) for a in arrays} == {4}
 
 
 def _offset_of(read: loop.ReadOp) -> Dim:

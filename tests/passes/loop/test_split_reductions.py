@@ -6,8 +6,8 @@ import pytest
 
 from irc.passes.loop.split_reductions import (
     SplitReductions,
+    _contiguous,
     _defined_in,
-    _is_contiguous,
     _why_whole,
 )
 from irc.target import Target
@@ -222,8 +222,8 @@ def test_along_which_axes_elements_lie_adjacent(type_, read, axes, par, red):
         op = only(text, f"%x: {expanded(type_)}, %s: f32[]") if "par(i0: 8)" in axes else None
         if op is None:
             op = only(text.replace("f32[8]\n", "f32[16]\n"), f"%x: {expanded(type_)}, %s: f32[]")
-        assert _is_contiguous(op, "par", "red") is par
-        assert _is_contiguous(op, "red", "par") is red
+        assert bool(_contiguous(op, "par", "red")) is par
+        assert bool(_contiguous(op, "red", "par")) is red
 
 
 def test_the_results_come_first_in_the_combination_on_a_gpu():
