@@ -12,7 +12,6 @@ from irc.analysis.cost import cost_of, told
 from irc.analysis.depth_parts import cut_axis, leading_axes
 from irc.analysis.loop import array_bytes, estimate, points
 from irc.dialects import loop, sym
-from irc.dialects.graph.inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
@@ -432,8 +431,8 @@ def _contiguous(op: loop.ComputeOp, kind: str, other: str) -> set[Value]:
 
 def _reads_several(op: loop.ComputeOp) -> bool:
     """Whether results of a reduction are of elements of several arrays of 32 bits, side by side."""
-    arrays = _contiguous(op, "par", "red")
-    return len(arrays) > 1 and {element_bytes(tensor_type(a).element) for a in arrays} == {4}
+    types = [a.type for a in _contiguous(op, "par", "red") if isinstance(a.type, TensorType)]
+    return len(types) > 1 and {element_bytes(type_.element) for type_ in types} == {4}
 
 
 def _offset_of(read: loop.ReadOp) -> Dim:

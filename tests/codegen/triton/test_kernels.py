@@ -279,7 +279,7 @@ def test_long_columns_have_wide_tiles() -> None:
 
 @pytest.mark.parametrize(
     ("parts", "columns", "element", "tile"),
-    [(32, 768, T.f32, (32, 64, 4)), (32, 768, T.bf16, (32, 64, 2)),
+    [(32, 768, T.f32, (32, 8, 4)), (32, 768, T.bf16, (32, 64, 2)),
      (32, 3072, T.bf16, (32, 64, 2)), (32, 161, T.f32, (32, 64, 16)),
      (1024, 16, T.f32, (32, 64, 8))],
 )  # fmt: skip

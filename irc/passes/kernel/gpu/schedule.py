@@ -264,15 +264,16 @@ def _columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -
     if rows and r == longest and x < gpu.column_block:
         points, each = x * r // gpu.warp, gpu.held_column_thread
         return max(1, min(16, max(min(4, points // each), points // (8 * each))))
-    if len(arrays) > 1 and set(arrays) == {4} and 0 < r < longest and r >= gpu.several_abreast:
-        r //= gpu.several_abreast
-        entries["r_block"] = A.IntegerAttr(r)
-        entries["abreast"] = A.IntegerAttr(gpu.several_abreast)
-        return max(1, min(16, x * r // (2 * gpu.warp)))
     programs = max(1, estimate(rows) // x) if isinstance(rows, int) else gpu.parallel
     # A thread has 64 bytes of an array.
     bytes_ = gpu.column_warps * min(4, max(arrays, default=4))
     most = power_of_two(bytes_ // 4 // programs + 1) // 2
+    several = len(arrays) > 1 and set(arrays) == {4} and most <= 4
+    if several and gpu.several_abreast <= r < longest:
+        r //= gpu.several_abreast
+        entries["r_block"] = A.IntegerAttr(r)
+        entries["abreast"] = A.IntegerAttr(gpu.several_abreast)
+        return max(1, min(16, x * r // (2 * gpu.warp)))
     return max(1, min(max(2, most), 16, x * r // 128))
 
 
