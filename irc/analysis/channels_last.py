@@ -120,13 +120,10 @@ def turned_images(
     """The convolutions that get channels innermost where eager has them row by row; on a GPU also
     what gives their gradients. On a CPU a kernel of irc's own that computes one gives such images,
     too."""
-    convolutions = [op for op in function.block.ops if is_convolution(op)]
-    if target.is_gpu:
-        if not convolutions and not any(is_backward(op) for op in function.block.ops):
-            return frozenset()
-        return frozenset(by_time(function, target, any_precision).calls)
     verdict = decide(function, target, MOST_OPERATIONS, any_precision)
-    return frozenset(convolutions) if verdict.innermost else frozenset()
+    if target.is_gpu or not verdict.innermost:
+        return frozenset(verdict.calls)
+    return frozenset(op for op in function.block.ops if is_convolution(op))
 
 
 def by_time(function: func.FuncOp, target: Target, any_precision: bool) -> Verdict:

@@ -138,10 +138,10 @@ def schedule_for_cpu(
     dropped, with the reason.
     """
     measured = Measured.of(op)
-    if schedule_by_size(op, target):
-        return []
     flat, room = flatten(op), target.features.stack_bytes
-    reason = schedule_tiles(op, plan_for_cpu(flat, scratch=room), target)
+    reason: str | None = None
+    if not schedule_by_size(op, target):
+        reason = schedule_tiles(op, plan_for_cpu(flat, scratch=room), target)
     if reason is None:
         objection = None if measured is None else measured.objection(room)
         if measured is None or objection is None:

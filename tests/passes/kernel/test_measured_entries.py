@@ -62,6 +62,22 @@ def test_entries_that_do_not_fit_give_way_to_the_model(
     torch.testing.assert_close(result, left @ right)
 
 
+def test_entries_that_do_not_fit_a_symbolic_size_give_way_too() -> None:
+    text = product("s0", 50, 33, "pack_right = false, measured = true", across=["right"],
+                   left=[50, 1], result=[33, 1])  # fmt: skip
+    a = 'tensor<["s0", 50] x f32, strides [50, 1]>'.replace('"', "")
+    bind = f'  %s = sym.bind_size %a {{dim = 0 : i64, symbol = "s0"}} : ({a}) -> index\n'
+    module = irc.parse(text.replace("  %y = loop", f"{bind}  %y = loop").replace("'s0'", "s0"))
+    carry(module, Target.named("avx2"))
+    context = PassContext()
+    PassManager.parse("schedule", verify="each").run(module, context)
+    assert [r for r in context.remarks if "isn't scheduled as it was measured" in r.message]
+    PassManager.parse("form-kernels,bufferize,plan-memory").run(module)
+    for rows in (1, 7, 200):
+        x, w = torch.randn(rows, 50), torch.randn(33, 50)
+        torch.testing.assert_close(irc.build(module)(x, w)[0], x @ w.t())
+
+
 @pytest.mark.parametrize(("entries", "how"), MISFITS, ids=[m[0] for m in MISFITS])
 def test_entries_that_somebody_wrote_are_an_error(entries: str, how: dict[str, list[str]]) -> None:
     with pytest.raises(irc.InvalidIR):

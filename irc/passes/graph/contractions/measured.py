@@ -320,9 +320,10 @@ def product_problem(
                     if (order := orders_of(value.type)) is not None}  # fmt: skip
     eager = {name: call.attributes[name] for name in asked}
     call.attributes.update(asked)
-    problem = problem_of(call, target, pipeline, what, "graph", around, strides)
-    call.attributes.update(eager)
-    return problem
+    try:
+        return problem_of(call, target, pipeline, what, "graph", around, strides)
+    finally:
+        call.attributes.update(eager)
 
 
 def _made_before(around: Sequence[Operation]) -> list[Value]:
