@@ -67,7 +67,7 @@ def _ways(
     weight would be laid out in parts."""
     m, k, n = sizes[-3:]
     features = target.features
-    number = _how_many(m, n, target)
+    number = how_many(m, n, target)
     packed = frozen and str(element) in target.library
     speeds = _speeds(element, packed, target)
     if speeds is not None and splits and takes_parts(sizes, element, target):
@@ -88,7 +88,7 @@ def multiplies_parts(
     if not takes_parts(sizes, element, target):
         return False
     m, _, n = (estimate(size) for size in sizes[-3:])
-    number = _how_many(m, n, target)
+    number = how_many(m, n, target)
     packed = frozen and str(element) in target.library
     speeds = _speeds(element, packed, target)
     if number < 0 or speeds is None:
@@ -104,7 +104,7 @@ def takes_parts(sizes: Sequence[Dim], element: Type, target: Target) -> bool:
     return _takes(dot, sizes)
 
 
-def _how_many(rows: int, columns: int, target: Target) -> int:
+def how_many(rows: int, columns: int, target: Target) -> int:
     """Whether a product has few (0), some (1) or many (2) rows or columns, the fewer of both; -1 of
     fewer."""
     return sum(min(rows, columns) >= least for least in target.features.product_rows) - 1
@@ -155,4 +155,4 @@ def _speeds(element: Type, packed: bool, target: Target) -> tuple[int, ...] | No
     return None
 
 
-__all__ = ["fills_panels", "multiplies_parts", "processor_ways", "takes_parts"]
+__all__ = ["fills_panels", "how_many", "multiplies_parts", "processor_ways", "takes_parts"]

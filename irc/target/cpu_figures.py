@@ -162,6 +162,12 @@ class CpuFigures(Speeds):
     attention_bytes: Annotated[int, Figure(
         "bytes", "of the scores of all its points, most that attention of irc's own may have; "
         "threads use those of the points that they begin with")] = 1 << 28
+    own_pixels: Annotated[tuple[int, ...], Figure(
+        "% of ATen's speed", "that kernels of irc's have in convolutions of single pixels, of f32, "
+        "with weights that aren't frozen, of few, some and many places or channels (`python -m "
+        "bench.pixels`)")] = (100, 100, 100)
+    own_pair_pixels: Annotated[tuple[int, ...], Figure(
+        "% of ATen's speed", "that they have in those of bf16")] = (100, 100, 100)
     sure_products: Annotated[float, Figure(
         "times", "as fast as the library irc's kernel has to be, by these figures, to be taken"
         )] = 1.01
@@ -264,6 +270,8 @@ OF_CHIPS: Mapping[str, Mapping[str, Any]] = {
         "tile_times": (12, 12, 6), "aliasing_rows": 8, "own_products": (160, 160, 118),
         "own_panels": (130, 110, 103), "own_pairs": (200, 150, 105),
         "own_pair_panels": (150, 120, 104),
+        # bench/results/zen4_pixels.txt
+        "own_pixels": (130, 120, 115), "own_pair_pixels": (350, 120, 107),
         # bench/results/zen4_attention.txt
         "own_attention": 116, "own_pair_attention": 200,
     },

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from irc.analysis.channels_last import CONVOLUTION
-from irc.analysis.pixel_ways import pixels_in_parts
+from irc.analysis.pixel_ways import pixel_speed, pixels_in_parts
 from irc.analysis.processor_ways import fills_panels, multiplies_parts, processor_ways
 from irc.analysis.product_ways import OWN, is_compute_bound, ways_of
 from irc.analysis.products import MatrixProduct, factors
@@ -111,12 +111,7 @@ class Policy:
         if "irc" not in self.allowed(call) or isinstance(form, str):
             return LIBRARY, None
         if call.callee not in MATRIX_PRODUCTS:
-            if call.callee != CONVOLUTION or not self.splits:
-                return LIBRARY, None
-            if target.is_gpu or not pixels_in_parts(call, target, frozen=False):
-                return LIBRARY, None
-            context.remark(f"{described(call)} is irc's own, in parts of bf16", call)
-            return OWN, parts_schedule()
+            return self.modelled_image(call)
         packed = is_packed(call, context)
         if target.is_gpu:  # what pad-matmul was to pad is padded
             ways = ways_of(
@@ -129,6 +124,20 @@ class Policy:
             return LIBRARY, None
         context.remark(f"{described(call)} is irc's own: {ways.told}", call)
         return OWN, self.own(call).attribute()
+
+    def modelled_image(self, call: graph.CallAten) -> tuple[str, A.Attribute | None]:
+        """The same of a convolution: irc's where it is one of single pixels, on a CPU."""
+        context, target = self.context, target_of(self.context)
+        if call.callee != CONVOLUTION or target.is_gpu:
+            return LIBRARY, None
+        if self.splits and pixels_in_parts(call, target, frozen=False):
+            context.remark(f"{described(call)} is irc's own, in parts of bf16", call)
+            return OWN, parts_schedule()
+        speed = 0 if is_frozen(call, context) else pixel_speed(call, target)
+        if speed < 100 * target.features.sure_products:
+            return LIBRARY, None
+        context.remark(f"{described(call)} is irc's own: {speed} % of the library's speed", call)
+        return OWN, None
 
     def own(self, call: graph.CallAten) -> Candidate:
         """irc with the cost model's schedule; of f32 in parts, where that is faster; a frozen
