@@ -1,6 +1,6 @@
-"""Frozen convolutions of f32 on a CPU: kernels of our own against oneDNN's packed ones, one thread.
+"""Frozen convolutions on a CPU: kernels of our own against oneDNN's packed ones, one thread.
 
-    OMP_NUM_THREADS=1 python -m bench.convolutions [--rounds 20]
+    OMP_NUM_THREADS=1 python -m bench.convolutions [--rounds 20] [--dtype bfloat16]
     OMP_NUM_THREADS=1 python -m bench.convolutions --against irc@FOLDER   (beside another irc)
 
 For each convolution of ResNet-50 (4 images of 224x224) that has one: milliseconds of the compiled
@@ -88,11 +88,13 @@ def compiled(model: nn.Module, options: dict[str, Any]) -> Callable[..., torch.T
     return torch.compile(model, backend="irc", options=options)
 
 
-def network(layer: Layer) -> tuple[nn.Module, list[torch.Tensor], torch.Tensor]:
+def network(
+    layer: Layer, dtype: torch.dtype = torch.float32
+) -> tuple[nn.Module, list[torch.Tensor], torch.Tensor]:
     """A layer with its arguments, and its result in f64."""
     torch.manual_seed(0)
-    model = Network(layer).eval()
-    x = torch.randn(4, layer.channels, layer.size, layer.size).relu()
+    model = Network(layer).to(dtype).eval()
+    x = torch.randn(4, layer.channels, layer.size, layer.size).to(dtype).relu()
     inputs = [x.contiguous(memory_format=torch.channels_last)]
     if layer.residual:
         inputs.append(torch.randn_like(model(*inputs)))
@@ -100,9 +102,9 @@ def network(layer: Layer) -> tuple[nn.Module, list[torch.Tensor], torch.Tensor]:
     return model, inputs, exact
 
 
-def measure(layer: Layer, rounds: int) -> list[str]:
+def measure(layer: Layer, rounds: int, dtype: torch.dtype) -> list[str]:
     """A line of the table."""
-    model, inputs, exact = network(layer)
+    model, inputs, exact = network(layer, dtype)
     calls, errors, times = [], [], []
     for options in (LIBRARY, OURS):
         call = compiled(model, options)
@@ -193,6 +195,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--against", type=side_name, metavar="irc@REVISION")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     chosen = parser.parse_args()
     rounds = chosen.rounds
     torch.set_grad_enabled(False)
@@ -201,7 +204,8 @@ def main() -> None:
     if chosen.against:
         compare(chosen.against, rounds, chosen.threads)
         return
-    rows = [measure(layer, rounds) for layer in LAYERS]
+    dtype = getattr(torch, chosen.dtype)
+    rows = [measure(layer, rounds, dtype) for layer in LAYERS]
     print(table(HEAD, rows))
     for place, name in ((2, "oneDNN"), (3, "ours")):
         total = sum(float(row[place]) * int(row[1]) for row in rows)

@@ -13,3 +13,6 @@ OUT_VARIANTS = {
 #: What a convolution on a GPU becomes that computes into memory of the program.
 CONVOLUTION_OUT = "aten.convolution.out"
 ANY_STRIDES = frozenset(OUT_VARIANTS)
+#: Operators that take operands of any strides if the elements of their last dimension lie side by
+#: side, and whose results' strides don't depend on the others.
+ANY_ROWS = frozenset({"aten._scaled_dot_product_flash_attention_for_cpu.default"})

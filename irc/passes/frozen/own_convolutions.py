@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import attrs
@@ -9,7 +10,7 @@ import attrs
 from irc.analysis.constant_values import ConstantValues
 from irc.dialects import aten, graph
 from irc.dialects.graph.inferred import tensor_type
-from irc.ir.types import f32
+from irc.ir.types import Type, f32
 from irc.target import Target
 
 
@@ -28,9 +29,11 @@ class Convolutions:
         return None if target.is_gpu or not target.library else cls(options, target)
 
 
-def unfit(call: graph.CallAten, constants: ConstantValues) -> str | None:
-    """Why a call is no convolution of images of f32 with a constant weight on a CPU; None where it
-    is."""
+def unfit(
+    call: graph.CallAten, constants: ConstantValues, elements: Collection[Type] = (f32,)
+) -> str | None:
+    """Why a call is no convolution of images of such elements with a constant weight on a CPU; None
+    where it is."""
     arguments = aten.arguments_of(call)
     weight = arguments["weight"]
     source, weights = tensor_type(arguments["input"]), tensor_type(weight)
@@ -38,8 +41,10 @@ def unfit(call: graph.CallAten, constants: ConstantValues) -> str | None:
         return "its weight is no constant"
     if arguments["transposed"]:
         return "it is transposed"
-    if {source.element, weights.element} != {f32} or source.device != "cpu":
-        return f"it is of {source.element} on {source.device}, not of f32 on cpu"
+    of = source.element
+    if of not in elements or weights.element is not of or source.device != "cpu":
+        known = " or ".join(map(str, elements))
+        return f"it is of {of} on {source.device}, not of {known} on cpu"
     if weights.rank != 4:
         return f"its weights have {weights.rank - 2} dimensions, not 2"
     if 0 in (*source.shape, *tensor_type(call.results[0]).shape):

@@ -7,6 +7,7 @@ from typing import Any
 from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.loop import estimate, points
 from irc.analysis.pixel_ways import pixels_in_parts
+from irc.analysis.processor_ways import panels_speed, whole_tiles
 from irc.dialects import aten, graph
 from irc.dialects.graph.inferred import tensor_type
 from irc.dialects.kernel.dots import SPLIT_ROWS
@@ -16,11 +17,12 @@ from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
-from irc.ir.types import f32
+from irc.ir.types import bf16, f32
 from irc.options.options import DEFAULT
 from irc.passes.frozen.own_convolutions import Convolutions, unfit
 from irc.passes.frozen.panel_products import lay_out_products
 from irc.passes.graph.contractions.convolutions import convolution_form, overlapping
+from irc.passes.graph.contractions.measured import panels_for, parts_schedule
 from irc.passes.kernel.cpu.contraction.register_tiles import best_tile
 from irc.target import Target, target_of
 
@@ -31,17 +33,25 @@ def rewrite(call: Any, rw: Any) -> Any:
     if call.callee != CONVOLUTION:
         return rw.no_match("it is no convolution")
     state: Convolutions = rw.state
-    reason = unfit(call, state.constants) or overlapping(call)
+    reason = unfit(call, state.constants, (f32, bf16)) or overlapping(call)
     reason = reason or state.options.refusal(call, state.target)
     form = reason or convolution_form(call)
     if isinstance(form, str):
         return rw.decline(f"is not computed by a kernel of ours: {form}")
-    entries: dict[str, A.Attribute] = {"tile_vectors": A.IntegerAttr(_vectors(call, state.target))}
-    if state.options.parts and pixels_in_parts(call, state.target, frozen=True):
-        vectors = 2 * SPLIT_ROWS[f32].tile[1] // state.target.lanes(f32)
-        entries = {"products": A.StringAttr("bf16x6"), "tile_vectors": A.IntegerAttr(vectors)}
-    rw.replace(call, [form(rw.builder, ScheduleAttr("cpu", A.DictAttr(entries)))])
+    rw.replace(call, [form(rw.builder, schedule_of(call, state.target, state.options.parts))])
     return True
+
+
+def schedule_of(call: graph.CallAten, target: Target, parts: bool) -> A.Attribute | None:
+    """The entries of a product in panels: of vectors of the fastest tile for its sizes, or as
+    registers of whole tiles read them. parts: whether f32 may be cut into parts for these."""
+    element = tensor_type(call.results[0]).element
+    if element is f32 and parts and pixels_in_parts(call, target, frozen=True):
+        return parts_schedule(2 * SPLIT_ROWS[f32].tile[1] // target.lanes(f32))
+    if whole_tiles(element, target) is not None:
+        return panels_for(target, element).attribute()
+    entries: dict[str, A.Attribute] = {"tile_vectors": A.IntegerAttr(_vectors(call, target))}
+    return ScheduleAttr("cpu", A.DictAttr(entries))
 
 
 #: What the library applies faster: its result's readers tell.
@@ -71,11 +81,25 @@ def _vectors(call: graph.CallAten, target: Target) -> int:
     return tile[1]
 
 
+def _narrow_refusal(call: graph.CallAten, target: Target) -> str | None:
+    """Why a convolution of 16 bits is left to the library: it isn't one of single pixels, whose
+    terms lie side by side, or the processor's figures are against it."""
+    taps = tensor_type(aten.arguments_of(call)["weight"]).shape[2:]
+    if set(taps) != {1}:
+        return f"terms of its {'x'.join(map(str, taps))} windows lie apart"
+    rows, columns, depth = _sizes(call)
+    speed = panels_speed((rows, depth, columns), tensor_type(call.results[0]).element, target)
+    if speed < 100 * target.features.sure_products:
+        return f"irc has {speed} % of the library's speed for {columns} channels of {rows} places"
+    return None
+
+
 @register_pass
 class PanelConvolutions(PatternPass):
-    """Computes convolutions of pixels or patches with constant f32 weights in kernels of our own.
+    """Computes convolutions of pixels or patches with constant weights in kernels of our own.
 
-    1x1 ones with any stride, and others whose windows don't overlap (the patches that a
+    Of f32, and of bf16 where they are of single pixels and the processor's figures say so. 1x1 ones
+    with any stride, and others whose windows don't overlap (the patches that a
     transformer makes of an image); one group, no padding, any sizes. A convolution becomes a
     product of the image's windows, and its weights are laid out once in panels of as many vectors as the tile that is
     fastest for its sizes, which its schedule says (`tile_vectors`). What follows it is computed
@@ -129,7 +153,8 @@ class PanelConvolutions(PatternPass):
             return f"{columns} channels leave {empty:.0%} of their panels empty"
         if is_followed_by_function(call.results[0]):
             return "a function of its result is left to the library"
-        return None
+        element = tensor_type(call.results[0]).element
+        return None if element is f32 else _narrow_refusal(call, target)
 
 
 __all__ = ["PanelConvolutions"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from irc.analysis.calls import ANY_STRIDES
+from irc.analysis.calls import ANY_ROWS, ANY_STRIDES
 from irc.analysis.image_layouts import unseen_images
 from irc.analysis.levels import holds_loops
 from irc.dialects import flow, func, graph, sym
 from irc.dialects.func.calls import is_called
 from irc.dialects.func.info import fresh_results
+from irc.dialects.graph.inferred import tensor_type
 from irc.dialects.graph.views import view_strides
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
@@ -184,8 +185,9 @@ def _before_broadcast(view: graph.Broadcast, strides: Strides) -> Strides | None
 
 def wanted_operands(call: Operation) -> Iterator[tuple[int, Strides]]:
     """(operand number, strides) for the operands that a call should get as eager passes them:
-    the strides of its results, or what it accepts at all, may depend on them. Packed operations
-    want what their library's fastest code reads, control flow passes arrays row by row."""
+    the strides of its results, or what it accepts at all, may depend on them. One that takes any
+    rows (`ANY_ROWS`) wants those that an operand has. Packed operations want what their library's
+    fastest code reads, control flow passes arrays row by row."""
     if isinstance(call, (graph.PackedLinear, *CONVOLUTIONS)):
         yield from _packed_operands(call)
     if isinstance(call, flow.FlowOp):
@@ -198,7 +200,10 @@ def wanted_operands(call: Operation) -> Iterator[tuple[int, Strides]]:
         return
     tensors = [n for n, v in enumerate(call.operands) if isinstance(v.type, TensorType)]
     for number, dims in zip(tensors, recorded, strict=False):
-        if isinstance(dims, A.DimsAttr):
+        own = tensor_type(call.operands[number]).strides
+        if call.callee in ANY_ROWS and own is not None and own[-1:] == (1,):
+            yield number, own
+        elif isinstance(dims, A.DimsAttr):
             yield number, tuple(dims)  # type: ignore[arg-type]
 
 

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
+import attrs
 import pytest
 import torch
 from torch import nn
 
+import irc
 from irc.dialects import graph
 from irc.frontend.backend import recording
 from irc.ir.passes import PassManager
 from irc.options.options import from_mapping
 from irc.passes.frozen.panel_convolutions import PanelConvolutions
 from irc.pipeline import pipeline_text, stages
+from irc.target import Target
+from irc.target.cpu import TargetFeatures
+from irc.target.figures import evolve
 from tests.passes.frozen.frozen_convolutions import (
     OPTIONS,
     Residual,
     check,
     check_sizes,
     compiled,
+    relative_error,
     threads,
     told_of,
 )
@@ -122,11 +129,30 @@ REFUSED = [
     (nn.Conv2d(64, 64, 1, groups=2), "its padding is [0, 0], and it has 2 groups"),
     (nn.Conv2d(64, 64, 1, padding=1), "its padding is [1, 1], and it has 1 groups"),
     (nn.ConvTranspose2d(64, 64, 1), "it is transposed"),
-    (nn.Conv2d(64, 64, 1).bfloat16(), "it is of bf16 on cpu, not of f32 on cpu"),
+    (nn.Conv2d(64, 64, 1).double(), "it is of f64 on cpu, not of f32 or bf16 on cpu"),
+    (nn.Conv2d(64, 64, (2, 1), stride=(2, 1)).bfloat16(), "terms of its 2x1 windows lie apart"),
     (nn.Conv2d(64, 16, 1), "64 elements to 16 channels for 264 places are few"),
     (nn.Sequential(nn.Conv2d(64, 64, 1), nn.SiLU()),
      "a function of its result is left to the library"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("figure", "taken"), [(102, True), (100, False)])
+def test_bf16_is_ours_where_the_figures_say_so(figure: int, taken: bool) -> None:
+    """Those of products with frozen weights in panels; with what is computed behind them."""
+    torch.manual_seed(5)
+    first, second = nn.Conv2d(64, 96, 1, bias=False), nn.Conv2d(96, 64, 1)
+    model = Residual(first, second, nn.ReLU(), sums_last=False).eval().bfloat16()
+    x = torch.randn(2, 64, 12, 11).bfloat16()
+    features = evolve(TargetFeatures.host(), own_pair_panels=(figure,) * 3)
+    sets = tuple(name for name in features.sets if not name.startswith("amx"))
+    target = Target(attrs.evolve(features, sets=sets), library=("f32", "bf16"))
+    irc.metrics.reset()
+    program = torch.compile(model, backend="irc", options={**OPTIONS, "target": str(target)})
+    exact = copy.deepcopy(model).double()(x.double())
+    with torch.no_grad():
+        assert relative_error(program(x), exact) < 6e-3
+    assert (irc.metrics.aten_calls == 0) == taken
 
 
 @pytest.mark.parametrize(("model", "why"), REFUSED, ids=[why for _, why in REFUSED])

@@ -10,13 +10,13 @@ from irc.analysis.contraction import Contraction, contraction_of
 from irc.analysis.depth_parts import window_parts
 from irc.analysis.image_layouts import orders_of
 from irc.analysis.loop import estimate
-from irc.analysis.processor_ways import fills_panels, multiplies_parts, takes_parts
+from irc.analysis.processor_ways import fills_panels, multiplies_parts, takes_parts, whole_tiles
 from irc.analysis.product_ways import own_parts
 from irc.analysis.products import factors, unpermuted
 from irc.analysis.symbolic_sizes import SymbolicSize
 from irc.dialects import func, graph, loop
 from irc.dialects.aten.facts import MATRIX_PRODUCTS
-from irc.dialects.kernel.dots import rows_of, split_rows_of
+from irc.dialects.kernel.dots import split_rows_of
 from irc.dialects.loop.ops import ScheduleAttr
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
@@ -151,8 +151,8 @@ def is_packed(call: graph.CallAten, context: PassContext) -> bool:
 def panels_for(target: Target, element: Type) -> Candidate:
     """irc on a weight in panels of as many vectors as its fastest tiles have; of two tiles where
     registers hold whole ones."""
-    vectors, rows = panel_vectors(target, target.lanes(f32)), rows_of(element)
-    if rows is not None and set(rows.sets) <= set(target.features.sets):
+    vectors, rows = panel_vectors(target, target.lanes(f32)), whole_tiles(element, target)
+    if rows is not None:
         vectors = max(2 * rows.tile[1] // target.lanes(rows.accumulator), 1)
     return Candidate("irc", f"#loop.schedule<cpu, tile_vectors = {vectors} : i64>")
 
