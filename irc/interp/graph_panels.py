@@ -42,10 +42,12 @@ def convolve(source: Tensor, weight: Tensor, channels: int, padding: tuple[int, 
 def winograd_conv(frame: Frame, op: graph.WinogradConv) -> Tensor:
     channels = op.value.type.shape[1]
     assert isinstance(channels, int)
-    product = convolve(frame[op.source], frame[op.weight], channels, tuple(op.padding))
+    source = frame[op.source]
+    wide = source.float() if source.dtype is torch.bfloat16 else source
+    product = convolve(wide, frame[op.weight], channels, tuple(op.padding))
     bias = optional(frame, op.bias)
     if bias is not None:
         product = product + bias.reshape(-1, 1, 1)
     scalars = [s.value for s in op.scalars or ()]
     product = finished(product, optional(frame, op.other), op.activation, scalars)
-    return placed(frame, product, op)
+    return placed(frame, product.to(source.dtype), op)

@@ -213,6 +213,14 @@ class CpuFigures(Speeds):
         "panels", "that are packed together, while the next ones are fetched (256 x 768 x 3072 on "
         "a Xeon with AVX-512: 164 GFLOP/s with 2, 161 with 4, 154 with 8, 147 with all and none "
         "fetched; ATen 146)", least=1)] = 2
+    fetched_rows: Annotated[int, Figure(
+        "tiles", "of rows that lie as they are, before whose sums memory is fetched that these are "
+        "in: what reads them jumps from row to row, so that the processor's own order finds few "
+        "(a Zen 4: bench/results/zen4_rows_ahead.txt)", least=0, most=64)] = 2
+    met_panels: Annotated[int, Figure(
+        "panels", "that a tile's rows meet, up to which they are fetched: with more each row is "
+        "read more often than it comes from memory, and what fetches it takes 1 to 2 % (a Zen 4: "
+        "bench/results/zen4_rows_ahead.txt)", least=0)] = 3
     ahead_terms: Annotated[int, Figure(
         "terms", "of sums in whose time a vector of the next panel is packed, where tiles pack it; "
         "fewer where rows have few tiles (256 x 3072 x 768 with the weights of linear layers on a "

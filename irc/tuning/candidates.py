@@ -244,6 +244,8 @@ def cpu_tiles(schedules: Schedules) -> Iterator[Variation]:
     def both(**entries: Any) -> Variation:
         if ahead:
             entries = {"pack_ahead": 0, **entries}
+        if entries.get("pack_left") or entries.get("products", "lanes") != "lanes":
+            entries = {"rows_ahead": 0, **entries}
         return Variation(entries, {key: to(value) for key, value in entries.items()})
 
     if whole.get("products") == "depth":
@@ -264,6 +266,9 @@ def cpu_tiles(schedules: Schedules) -> Iterator[Variation]:
     for key in ("pack_right", "pack_left"):
         if key in whole:
             yield both(**{key: not whole[key]})
+    for tiles in (0, 1, 2):
+        if whole.get("rows_ahead", tiles) != tiles:
+            yield both(rows_ahead=tiles)
     area = rows * vectors
     for other in (1, 2, 3, 4):
         if other != vectors and area // other >= 1:

@@ -444,16 +444,17 @@ GPU = {
 #: (tests/frontend/test_joined_saves.py); who multiplies (tests/analysis/test_product_ways.py,
 #: test_processor_ways.py, test_shared_reads.py, tests/passes/loop/test_expand_attention.py);
 #: where memory is (tests/passes/host/test_plan_memory.py), and which columns are turned
-#: (tests/codegen/triton/test_kernels.py); which rows are cut (tests/passes/loop/test_cut_rows.py).
+#: (tests/codegen/triton/test_kernels.py); which rows are cut (tests/passes/loop/test_cut_rows.py),
+#: and which are fetched (tests/passes/kernel/test_rows_ahead.py).
 ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_blocks",
              "joined_least", "library_share", "library_rates", "sure", "most_parts",
              "part_depth", "library_tile", "sure_pieces", "lone_bytes", "product_rows",
              "own_products", "own_panels", "own_split", "own_split_panels", "split_threads",
              "own_pairs", "own_pair_panels", "own_pixels", "own_pair_pixels", "sure_products",
-             "own_windows", "many_taps",
-             "most_taps", "most_jammed",
+             "own_windows", "many_taps", "most_taps", "most_jammed",
              "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",
-             "turned_reads", "turned_points", "own_attention", "own_pair_attention",
+             "fetched_rows", "met_panels", "turned_reads", "turned_points", "own_attention",
+             "own_pair_attention",
              "attention_bytes", "attention_blocks", "causal_rows",
              "causal_parts", "cut_columns"}  # fmt: skip
 #: Those that another one switches on.

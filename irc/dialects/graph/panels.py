@@ -19,7 +19,7 @@ from irc.ir import attributes as A
 from irc.ir.definition import Op, attribute, operand, optional_operand, result
 from irc.ir.symbols import Dim
 from irc.ir.traits import Pure
-from irc.ir.types import f32
+from irc.ir.types import bf16, f32
 
 #: Activations (of `ACTIVATIONS`) that the kernels apply.
 PANEL_ACTIVATIONS = ("relu", "leaky_relu", "hardtanh", "hardswish")
@@ -32,7 +32,7 @@ class WinogradConv(Op):
 
     A convolution with stride 1, dilation 1 and one group, with `padding` zeros above and below,
     and left and right (`irc.dialects.graph.winograd`). `source` is [images, channels, height, width] of
-    f32. The weight w [out, channels, 3, 3] is given as G w G', of sizes [panels, 36, channels,
+    f32 or bf16, and so is what is added and the result; it is computed in f32. The weight w [out, channels, 3, 3] is given as G w G', of sizes [panels, 36, channels,
     panel]; a panel's channels are a multiple of 8. `activation` and `scalars` are as of
     `graph.packed_conv`, but only relu, leaky_relu, hardtanh and hardswish; NaN stays NaN.
 
@@ -62,10 +62,11 @@ class WinogradConv(Op):
         self.verify_epilogue()
 
     def verify_image(self, sizes: list[Dim]) -> None:
-        """Fail unless image and result are of f32, the result with these sizes behind the first."""
+        """Fail unless image and result are of f32 or bf16, the result with these sizes behind the
+        first."""
         image, result_type = self.source.type, self.value.type
-        if result_type.rank != 4 or image.element is not f32:
-            self.fail(f"gives {result_type} from {image}; both are images of f32")
+        if result_type.rank != 4 or image.element not in (f32, bf16):
+            self.fail(f"gives {result_type} from {image}; both are images of f32 or bf16")
         check_sizes(self, image, [image.shape[0], result_type.shape[1], *sizes])
 
     def verify_weight(self) -> None:

@@ -10,6 +10,7 @@ import attrs
 
 from irc.dialects import graph
 from irc.dialects.func import FuncOp
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -26,6 +27,7 @@ from irc.ir.rewrite.expressions import (
 )
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
+from irc.ir.types import Type, bf16, f16, f32
 
 PACKED = (graph.PackedConv, graph.PackedLinear, graph.WinogradConv)
 
@@ -109,11 +111,14 @@ ACTIVATIONS = (gelu_tanh, gelu, hardswish, hardtanh, leaky_relu, silu, relu, sig
 class Epilogue:
     """A function of a packed operation's result that can be fused into it.
 
-    `views`: the reshapes and permutations between the two, from the packed operation on.
+    `views`: the reshapes and permutations between the two, from the packed operation on. `end`:
+    what takes its result's place, in the packed operation's element: the function, or of a narrow
+    element, which functions are computed in f32 of, its rounding.
     """
 
     packed: Any
     views: list[Any]
+    end: Operation
     activation: str = ""
     scalars: tuple[float, ...] = ()
     other: Value | None = None
@@ -135,7 +140,7 @@ def match_activation(op: Operation) -> Epilogue | None:
             for user in value.users
         ):
             continue
-        epilogue = packed_behind(source)
+        epilogue = packed_behind(source, op)
         if epilogue is None or epilogue.packed.activation is not None:
             continue
         if isinstance(epilogue.packed, graph.WinogradConv) and name not in graph.PANEL_ACTIVATIONS:
@@ -149,10 +154,34 @@ def match_activation(op: Operation) -> Epilogue | None:
     return None
 
 
-def packed_behind(value: Value) -> Epilogue | None:
+def narrow(value: Value) -> Value:
+    """What a value of f32 was widened from; itself, if it wasn't."""
+    maker = value.defining_op
+    if not isinstance(maker, graph.Cast) or tensor_type(value).element is not f32:
+        return value
+    return maker.x if tensor_type(maker.x).element in (bf16, f16) else value
+
+
+def rounding_of(op: Operation, element: Type) -> Operation | None:
+    """What alone reads an operation's result, and rounds it to an element; None if nothing does."""
+    readers = list(op.results[0].users)
+    if len(readers) != 1 or not isinstance(readers[0], graph.Cast):
+        return None
+    return readers[0] if tensor_type(readers[0].results[0]).element is element else None
+
+
+def packed_behind(value: Value, op: Operation) -> Epilogue | None:
     """The packed operation that `value` is the result of, through reshapes and permutations that
-    nothing else reads."""
+    nothing else reads, or through widening it where `op`, which computes with it, is rounded."""
     views: list[Any] = []
+    end: Operation | None = op
+    if narrow(value) is not value:
+        value = narrow(value)
+        end = rounding_of(op, tensor_type(value).element)
+        if len(list(value.users)) != 1:
+            return None
+    if end is None:
+        return None
     maker = value.defining_op
     while isinstance(maker, graph.Reshape | graph.Permute):
         views.append(maker)
@@ -160,7 +189,7 @@ def packed_behind(value: Value) -> Epilogue | None:
         if len(list(value.users)) != 1:
             return None
         maker = value.defining_op
-    return Epilogue(maker, views[::-1]) if isinstance(maker, PACKED) else None
+    return Epilogue(maker, views[::-1], end) if isinstance(maker, PACKED) else None
 
 
 def match_addition(op: Operation) -> Epilogue | None:
@@ -174,8 +203,12 @@ def match_addition(op: Operation) -> Epilogue | None:
     for mine, other in ((lhs, rhs), (rhs, lhs)):
         if mine is other or len(list(mine.users)) != 1:
             continue
-        epilogue = packed_behind(mine)
+        epilogue = packed_behind(mine, op)
         if epilogue is None:
+            continue
+        if epilogue.end is not op:
+            other = narrow(other)
+        if tensor_type(other).element is not tensor_type(epilogue.packed.results[0]).element:
             continue
         if epilogue.packed.activation is not None or epilogue.packed.other is not None:
             continue
@@ -198,7 +231,7 @@ def fuse_activation(op: Any, rw: Any) -> Any:
     epilogue = match_activation(op)
     if epilogue is None:
         return rw.no_match("it ends no activation of a packed operation")
-    fuse(op, epilogue, rw)
+    fuse(epilogue, rw)
     return True
 
 
@@ -208,12 +241,12 @@ def fuse_addition(op: Any, rw: Any) -> Any:
     epilogue = match_addition(op)
     if epilogue is None:
         return rw.no_match("nothing is added to a packed operation's result")
-    fuse(op, epilogue, rw)
+    fuse(epilogue, rw)
     return True
 
 
-def fuse(op: Operation, epilogue: Epilogue, rw: Rewriter) -> None:
-    """Replace `op` by the packed operation that computes it, too."""
+def fuse(epilogue: Epilogue, rw: Rewriter) -> None:
+    """Replace the end of an epilogue by the packed operation that computes it, too."""
     packed, builder = epilogue.packed, rw.builder
     rw.remark(f"{epilogue.activation or 'add'} is computed in {packed.name}")
     other = packed.other
@@ -227,12 +260,16 @@ def fuse(op: Operation, epilogue: Epilogue, rw: Rewriter) -> None:
         attributes["activation"] = A.StringAttr(epilogue.activation)
     if epilogue.scalars:
         attributes["scalars"] = A.ArrayAttr([A.FloatAttr(s) for s in epilogue.scalars])
-    fused = type(packed)(operands, packed.result_types, attributes, (), op.location)
+    fused = type(packed)(operands, packed.result_types, attributes, (), epilogue.end.location)
     builder.insert(fused)
     value = fused.results[0]
     for view in epilogue.views:
         value = _again(builder, view, value)
-    rw.replace(op, [value])
+    widened = [user for user in epilogue.end.results[0].users if isinstance(user, graph.Cast)]
+    rw.replace(epilogue.end, [value])
+    for cast in widened:  # what is computed in f32 with it may be computed inside, too
+        for reader in cast.results[0].users:
+            rw.changed(reader)
 
 
 def _again(builder: Builder, view: Any, value: Value) -> Value:
@@ -264,6 +301,8 @@ class FuseEpilogues(PatternPass):
     the same sizes comes first, then an activation; after an addition only relu can follow, and
     only in a convolution. The values between must have no other readers. A reshape or a
     permutation between a linear and its function moves behind it.
+    Functions of bf16 and f16 are computed in f32, of widened elements; so are a packed operation's,
+    which rounds once where each function's result was rounded.
     oneDNN's relu and hardtanh give 0 or a bound where torch gives NaN for NaN. A kernel of our own
     (`graph.winograd_conv`) keeps it, and knows relu, leaky_relu, hardtanh and hardswish only.
 

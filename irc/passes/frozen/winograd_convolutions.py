@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
 from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
+from irc.analysis.contraction import group_time, grouped
 from irc.analysis.loop import estimate
+from irc.analysis.processor_ways import whole_tiles
 from irc.dialects import graph
 from irc.dialects.graph.inferred import tensor_type
 from irc.dialects.graph.winograd import (
@@ -27,7 +30,7 @@ from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.driver import Rewriter
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
-from irc.ir.types import TensorType, f32, f64
+from irc.ir.types import TensorType, Type, bf16, element_bytes, f32, f64
 from irc.passes.common.tensors import matrix_product, permuted, reshaped
 from irc.passes.frozen.fold_batch_norms import converted
 from irc.passes.frozen.own_convolutions import Convolutions, unfit
@@ -40,7 +43,7 @@ def shape_of(
     call: graph.CallAten, constants: ConstantValues, bits: int
 ) -> WinogradShape | str:
     """What the kernel of a convolution would be like, or why there is none."""
-    reason = unfit(call, constants)
+    reason = unfit(call, constants, (f32, bf16))
     if reason is not None:
         return reason
     values, arguments = operands_of(call)
@@ -69,15 +72,30 @@ def shape_of(
     )
 
 
-def work(shape: WinogradShape, target: Target) -> tuple[float, float]:
+def narrow_speed(element: Type, target: Target) -> float:
+    """How many times as fast as f32 the library multiplies an element: that of vectors which add up
+    groups of terms, infinite where registers hold whole tiles, or nothing is known."""
+    if element is f32:
+        return 1.0
+    dot = grouped(element, target)
+    if dot is None or whole_tiles(element, target) is not None:
+        return math.inf
+    return dot.group / group_time(dot, target)
+
+
+def work(
+    shape: WinogradShape, target: Target, element: Type = f32
+) -> tuple[float, float]:
     """The direct convolution's work and ours, in multiplications of a core. Sizes that are not
-    known count as estimated; all threads share the one's, as many as there are blocks ours."""
+    known count as estimated; all threads share the one's, as many as there are blocks ours.
+    element: of the images; ours are multiplied as f32."""
     threads, byte = target.threads, target.winograd_byte
     pairs = shape.channels * shape.channels_out
     ours_pairs = shape.channels * shape.panels * shape.panel
     pixels = estimate(shape.batch) * estimate(shape.out_sizes[0]) * estimate(shape.out_sizes[1])
     tiles = estimate(shape.tile_count)
-    direct = TAPS * TAPS * pairs * (pixels / threads + 4 * byte)
+    direct = pixels / threads / narrow_speed(element, target)
+    direct = TAPS * TAPS * pairs * (direct + element_bytes(element) * byte)
     ours: float = PRODUCTS * ours_pairs * tiles
     ours += target.winograd_transform * (shape.channels + shape.channels_out) * tiles
     blocks = max(estimate(shape.blocks), 1)
@@ -85,9 +103,9 @@ def work(shape: WinogradShape, target: Target) -> tuple[float, float]:
     return direct, ours
 
 
-def estimated(shape: WinogradShape, target: Target) -> str:
+def estimated(shape: WinogradShape, target: Target, element: Type = f32) -> str:
     """The estimate for people."""
-    direct, ours = work(shape, target)
+    direct, ours = work(shape, target, element)
     return (
         f"about {direct / ours:.2f} times less work ({shape.channels} channels to "
         f"{shape.channels_out}, {estimate(shape.tile_count)} tiles of {TILE}x{TILE})"
@@ -101,11 +119,12 @@ def rewrite(call: Any, rw: Any) -> Any:
         return rw.no_match("it is no convolution")
     options, target = rw.state.options, rw.state.target
     shape = shape_of(call, rw.state.constants, options.vector_bits or target.vector_bits)
-    reason = shape if isinstance(shape, str) else options.refusal(shape, target)
+    element = tensor_type(call.results[0]).element
+    reason = shape if isinstance(shape, str) else options.refusal(shape, target, element)
     if reason is not None:
         return rw.decline(f"is not computed as Winograd does: {reason}")
     assert isinstance(shape, WinogradShape)
-    rw.remark(f"is computed as Winograd does: {estimated(shape, target)}")
+    rw.remark(f"is computed as Winograd does: {estimated(shape, target, element)}")
     values, _ = operands_of(call)
     image, weight = values["input"], values["weight"]
     assert image is not None and weight is not None
@@ -148,7 +167,7 @@ def _weight_matrix(builder: Builder) -> Value:
 
 @register_pass
 class WinogradConvolutions(PatternPass):
-    """Rewrites 3x3 convolutions with constant f32 weights so that they take a quarter of the
+    """Rewrites 3x3 convolutions with constant weights so that they take a quarter of the
     multiplications, where it is estimated to pay.
 
     Winograd's F(4x4, 3x3) (`irc.dialects.graph.winograd`): stride 1, dilation 1, one group, any padding,
@@ -156,7 +175,10 @@ class WinogradConvolutions(PatternPass):
     `fold-constants` computes once; they take four times the memory. Remarks say of each
     convolution why it was rewritten or not, with what the estimate is made of.
 
-    gain: how many times less work the estimate must find. vector_bits: the width of the vector
+    Images of bf16 are multiplied as f32, half as fast as a library multiplies them where vectors
+    add up pairs of terms.
+
+    gain, narrow_gain: how many times less work the estimate must find, of f32 and of bf16. vector_bits: the width of the vector
     registers (0: the target's), by which the weights are laid out.
 
     Before:
@@ -175,6 +197,7 @@ class WinogradConvolutions(PatternPass):
     preserves = "real"
     asks_target = True
     gain: float = 1.25
+    narrow_gain: float = 1.1
     vector_bits: int = 0
 
     patterns = (rewrite,)
@@ -182,10 +205,13 @@ class WinogradConvolutions(PatternPass):
     def prepare(self, op: Operation, context: PassContext) -> Convolutions | None:
         return Convolutions.of(self, target_of(context))
 
-    def refusal(self, shape: WinogradShape, target: Target) -> str | None:
+    def refusal(
+        self, shape: WinogradShape, target: Target, element: Type = f32
+    ) -> str | None:
         """Why a convolution is left as it is; None where it pays."""
-        direct, ours = work(shape, target)
-        return None if direct >= self.gain * ours else estimated(shape, target)
+        direct, ours = work(shape, target, element)
+        gain = self.gain if element is f32 else self.narrow_gain
+        return None if direct >= gain * ours else estimated(shape, target, element)
 
 
 __all__ = ["WinogradConvolutions", "shape_of", "transformed", "work"]

@@ -181,8 +181,7 @@ class _Winograd:
             place = [self.image, CHANNEL, self.top + (i - shape.padding[0]),
                      self.left + (j - shape.padding[1])]  # fmt: skip
             mask = self._all(body, [self._is_tile(body), rows[i], columns[j]])
-            other = None if mask is None else body.constant(0, f32)
-            return body.read(self.conv.source, place, mask=mask, other=other)
+            return self._read(body, self.conv.source, place, mask)
 
         lines = twice(element, functools.partial(image_line, body))
         body.finish([chosen(body, PART, [value for line in lines for value in line])])
@@ -207,8 +206,8 @@ class _Winograd:
             tile_rows=self.rows, tile_vectors=shape.vectors, row_axis=TILES.name, outer_rows=[],
             depth_order=[CHANNEL.name], point_rows=0, point_columns=0, block_rows=0,
             block_depth=0, inner="rows", pack_left=False, pack_right=False, pack_ahead=0,
-            group=1, offset=0, terms=figures.unrolled_terms, in_turn=False, woven=False,
-            skew=figures.packed_skew,
+            rows_ahead=0, group=1, offset=0, terms=figures.unrolled_terms, in_turn=False,
+            woven=False, skew=figures.packed_skew,
         )  # fmt: skip
         output = loop.ResultAttr("reduce", "sum", f32, None)
         type_ = self._parts([size for _, size in points], shape.panel)
@@ -236,17 +235,16 @@ class _Winograd:
             self._below(body, self.left, RIGHT, wide), whole,
         ])  # fmt: skip
         place = [self.image, channel, self.top + DOWN, self.left + RIGHT]
-        zero = body.constant(0, f32)
         if self.conv.bias is not None:
-            added = body.read(self.conv.bias, [channel], mask=whole,
-                              other=None if whole is None else zero)  # fmt: skip
-            value = body.op("arith.addf", value, added)
+            value = body.op(
+                "arith.addf", value, self._read(body, self.conv.bias, [channel], whole)
+            )
         if self.conv.other is not None:
-            added = body.read(self.conv.other, place, mask=mask,
-                              other=None if mask is None else zero)  # fmt: skip
-            value = body.op("arith.addf", value, added)
+            value = body.op("arith.addf", value, self._read(body, self.conv.other, place, mask))
         scalars = [s.value for s in self.conv.scalars or ()]
         value = activated(body, value, self.conv.activation, scalars)
+        if init.type.element is not f32:  # type: ignore[attr-defined]
+            value = body.op("arith.truncf", value, type=init.type.element)  # type: ignore[attr-defined]
         body.finish([value], masks=[] if mask is None else [mask])
         output = loop.ResultAttr("scatter", "set", None, A.DimsAttr(place))
         axes = self._axes(
@@ -254,6 +252,15 @@ class _Winograd:
         )
         schedule = self._vectors(COLUMN, [TILES, COLUMN], [DOWN, RIGHT])
         return self._compute(builder, axes, output, init.type, body, schedule, [init])
+
+    def _read(
+        self, body: Body, source: Value, place: Sequence[Dim], mask: Value | None
+    ) -> Value:  # fmt: skip
+        """An element as f32, zero where a mask is not."""
+        element: Any = source.type.element  # type: ignore[attr-defined]
+        other = None if mask is None else body.constant(0, element)
+        value = body.read(source, place, mask=mask, other=other)
+        return value if element is f32 else body.op("arith.extf", value, type=f32)
 
     # -- conditions
 

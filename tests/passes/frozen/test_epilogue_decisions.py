@@ -164,11 +164,11 @@ def test_a_value_seen_through_views_that_nothing_else_reads():
     p = Packed()
     flat = p.value(graph.Reshape, p.y, result_types=TensorType((4, 2), f32))
     turned = p.value(graph.Permute, flat, permutation=[1, 0])
-    found = F.packed_behind(turned)
+    found = F.packed_behind(turned, p.op)
     assert found.packed is p.op and found.views == [flat.defining_op, turned.defining_op]
-    assert F.packed_behind(p.y).views == [] and F.packed_behind(p.other) is None
+    assert F.packed_behind(p.y, p.op).views == [] and F.packed_behind(p.other, p.op) is None
     p.do("Neg", p.y)
-    assert F.packed_behind(turned) is None and F.packed_behind(p.y) is not None
+    assert F.packed_behind(turned, p.op) is None and F.packed_behind(p.y, p.op) is not None
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -195,8 +195,8 @@ def test_what_is_added_has_memory_of_its_own(case, taken, turned):
 def test_only_a_linear_is_added_to_behind_views(cls, taken):
     p = Packed()
     packed = p.op if cls is graph.PackedLinear else convolution(cls)[1].defining_op
-    assert F.can_add(p.other, F.Epilogue(packed, []))
-    assert F.can_add(p.other, F.Epilogue(packed, [p.op])) is taken
+    assert F.can_add(p.other, F.Epilogue(packed, [], packed))
+    assert F.can_add(p.other, F.Epilogue(packed, [p.op], packed)) is taken
 
 
 # -- reinplace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from irc.dialects import graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.passes import PassContext, PassManager
+from irc.target import Target
+from irc.target.cpu import TargetFeatures
 
 TO_GRAPH = "functionalize,decompose-aten,convert-aten-to-graph,canonicalize,cse"
 ACTIVATIONS: list[tuple[str, nn.Module]] = [
@@ -36,7 +39,7 @@ def frozen(module: Any, model: nn.Module, x: torch.Tensor) -> Any:
     for tensor in [p.detach() for p in model.parameters()]:
         argument = function.block.arguments[0]
         assert tuple(argument.type.shape) == tuple(tensor.shape)
-        data = tensor.contiguous().numpy().tobytes()
+        data = tensor.contiguous().view(torch.uint8).numpy().tobytes()
         value = builder.value(graph.Constant, value=A.DenseAttr(argument.type, data))
         argument.replace_all_uses_with(value)
         function.block.erase_argument(0)
@@ -45,7 +48,9 @@ def frozen(module: Any, model: nn.Module, x: torch.Tensor) -> Any:
     return module
 
 
-def packed(model: nn.Module, x: torch.Tensor) -> tuple[Any, PassContext]:
+def packed(
+    model: nn.Module, x: torch.Tensor, target: str | Target = "llvm"
+) -> tuple[Any, PassContext]:
     """The model's program after pack-weights and fuse-epilogues."""
 
     def call(*given: torch.Tensor) -> Any:
@@ -54,7 +59,7 @@ def packed(model: nn.Module, x: torch.Tensor) -> tuple[Any, PassContext]:
 
     arguments = [p.detach() for p in model.parameters()]
     module = irc.trace(call, (*arguments, x))
-    context = PassContext(target="llvm")
+    context = PassContext(target=target)
     PassManager.parse(TO_GRAPH).run(module, context)
     frozen(module, model, x)
     PassManager.parse("pack-weights,fuse-epilogues", verify="each").run(module, context)
@@ -101,6 +106,51 @@ def test_a_residual_is_added_inside(same: bool) -> None:
     assert context.statistics["fuse-epilogues", "activations"] == 2
     (got,) = irc.run(module, x)
     torch.testing.assert_close(got, model(x))
+
+
+NARROW = Target(TargetFeatures.avx512(), library=("bf16", "f32"))
+
+
+@pytest.mark.parametrize("last", ["relu", "sigmoid", "gelu"])
+def test_functions_of_narrow_elements_are_fused(last: str) -> None:
+    """They are computed in f32, between casts; what is added is narrow, too."""
+    torch.manual_seed(0)
+    functions = {"relu": torch.relu, "sigmoid": torch.sigmoid, "gelu": nn.functional.gelu}
+    function: Any = functions[last]
+
+    class Model(Residual):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = function(self.first(x))
+            return torch.relu(self.second(y) + x)
+
+    model, x = Model(False).bfloat16(), torch.randn(2, 4, 6, 5).bfloat16()
+    module, context = packed(model, x, NARROW)
+    assert not [o for o in module.walk() if isinstance(o, graph.PointwiseOp)]
+    assert context.statistics["fuse-epilogues", "additions"] == 1
+    assert context.statistics["fuse-epilogues", "activations"] == 2
+    (got,) = irc.run(module, x)
+    wide = copy.deepcopy(model).double()(x.double())
+    torch.testing.assert_close(got.double(), wide, rtol=2e-2, atol=2e-2)
+
+
+def test_what_is_not_rounded_back_or_read_elsewhere_stays() -> None:
+    class Model(nn.Module):
+        def __init__(self, twice: bool) -> None:
+            super().__init__()
+            self.layer, self.twice = nn.Conv2d(4, 4, 3), twice
+
+        def forward(self, x: torch.Tensor) -> Any:
+            y = self.layer(x)
+            return (torch.relu(y), y) if self.twice else torch.relu(y.float())
+
+    for twice in (False, True):
+        torch.manual_seed(0)
+        model, x = Model(twice).bfloat16(), torch.randn(2, 4, 6, 5).bfloat16()
+        module, context = packed(model, x, NARROW)
+        assert any(isinstance(op, graph.PackedConv) for op in module.walk())
+        assert not context.statistics["fuse-epilogues", "activations"]
+        got, expected = irc.run(module, x)[0], model(x)
+        torch.testing.assert_close(got, expected[0] if twice else expected, rtol=2e-2, atol=2e-2)
 
 
 def test_a_product_with_itself_and_other_activations_stay() -> None:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from typing import Any
 
+import attrs
 import pytest
 import torch
 from torch import nn
 
+import irc
 from irc.dialects import graph
 from irc.dialects.graph import winograd
 from irc.frontend.backend import recording
+from irc.ir.passes import PassManager
+from irc.ir.types import bf16, f32
 from irc.options.options import from_mapping
 from irc.passes.frozen import winograd_convolutions
 from irc.passes.frozen.winograd_convolutions import WinogradConvolutions
-from irc.pipeline import pipeline_text
+from irc.pipeline import pipeline_text, stages
 from irc.target import Target
+from irc.target.cpu import TargetFeatures
 from tests.passes.frozen.frozen_convolutions import (
+    OPTIONS,
     Residual,
     check,
     check_sizes,
     compiled,
     counted,
+    relative_error,
     threads,
     told_of,
 )
@@ -58,6 +67,46 @@ def test_values(shape: Any, always: None) -> None:
         x = x.contiguous(memory_format=torch.channels_last)
     result = check(model, x, graph.WinogradConv, 1, 4e-6)
     assert result.stride() == model(x).stride()
+
+
+@pytest.mark.parametrize("shape", SHAPES[:4], ids=str)
+def test_bf16_is_computed_in_f32(shape: Any, always: None) -> None:
+    """With a bias, what is added and an activation: rounded once, so no further from f64 than what
+    eager mode makes of the same elements, which rounds each."""
+    torch.manual_seed(0)
+    batch, channels, _, high, wide, padding = shape
+    first = nn.Conv2d(channels, channels, 3, padding=padding)
+    second = nn.Conv2d(channels, channels, 3, padding=tuple(2 - p for p in padding))
+    model = Residual(first, second, nn.ReLU(), sums_last=False).eval().bfloat16()
+    x = torch.randn(batch, channels, high, wide).bfloat16()
+    exact = copy.deepcopy(model).double()(x.double())
+    with torch.no_grad(), recording() as made:
+        error = relative_error(compiled(model)(x), exact)
+        assert error <= 1.1 * relative_error(model(x), exact) + 1e-3
+    assert counted(made, graph.WinogradConv) == 2
+    module, texts = made[0].imported.module, stages("llvm", from_mapping(OPTIONS))
+    PassManager.parse(f"{texts['aten-to-graph']},{texts['graph-to-layout']}").run(module)
+    assert not any(isinstance(op, graph.Maximum | graph.Add) for op in module.walk())
+    torch.testing.assert_close(irc.run(module, x)[0].double(), exact, rtol=3e-2, atol=3e-2)
+
+
+def test_how_fast_a_library_multiplies_narrow_elements_counts() -> None:
+    """Vectors that add up pairs twice as fast; registers of whole tiles never pay."""
+    record = TargetFeatures.avx512()
+    pairs = Target(attrs.evolve(record, sets=(*record.sets, "avx512bf16")))
+    tiles = Target(attrs.evolve(record, sets=(*record.sets, "amx-bf16", "amx-tile")))
+    speeds = [winograd_convolutions.narrow_speed(e, t) for e, t in (
+        (f32, pairs), (bf16, pairs), (bf16, tiles), (bf16, Target(record)))]  # fmt: skip
+    assert speeds == [1, 2, math.inf, math.inf]
+    shape = winograd.WinogradShape(
+        batch=4, height=28, width=28, channels=128, channels_out=128, padding=(1, 1), bits=512,
+        panel=32,
+    )  # fmt: skip
+    works = [winograd_convolutions.work(shape, target, bf16) for target in (pairs, tiles)]
+    assert works[0][0] > 1.1 * works[0][1] and works[1][0] < works[1][1]
+    options = WinogradConvolutions()
+    assert options.refusal(shape, pairs, bf16) is None
+    assert options.refusal(shape, tiles, bf16) is not None
 
 
 @pytest.mark.parametrize("last", [
@@ -121,7 +170,7 @@ REFUSED = [
     (nn.Conv2d(8, 8, (3, 1)), "its weights are 3x1, not 3x3"),
     (nn.Conv2d(8, 8, 5), "its weights are 5x5, not 3x3"),
     (nn.ConvTranspose2d(8, 8, 3), "it is transposed"),
-    (nn.Conv2d(8, 8, 3).bfloat16(), "it is of bf16 on cpu, not of f32 on cpu"),
+    (nn.Conv2d(8, 8, 3).double(), "it is of f64 on cpu, not of f32 or bf16 on cpu"),
     (nn.Conv2d(8, 8, 3), "times less work (8 channels to 8, 9 tiles of 4x4)"),
 ]  # fmt: skip
 

@@ -239,6 +239,7 @@ CASES = {
     "pack_left": (PLAIN_PRODUCT, True, 0),
     "pack_right": (PLAIN_PRODUCT, True, 0),
     "pack_ahead": (UNPACKED, 1, 3, {"products": "lanes", "pack_right": True}),
+    "rows_ahead": (PLAIN_PRODUCT, 3, -1, {"pack_left": False, "products": "lanes"}),
     "pack_columns": (PARTS, 32, -1, {"inner": "columns"}),
     "products": (UNPACKED, "lanes", "columns", {"pack_right": True}),
     "group": (PAIRS, 2, 3, {"pack_left": True, "pack_right": True}),

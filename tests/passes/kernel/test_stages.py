@@ -20,7 +20,8 @@ TILES = """collapse = [], vector_axis = "n", lanes = 4 : i64, products = "lanes"
   tile_rows = 3 : i64, tile_vectors = 2 : i64, row_axis = "r", outer_rows = [],
   depth_order = ["k"], point_rows = 0 : i64, point_columns = 0 : i64,
   block_rows = 0 : i64, block_depth = 0 : i64, inner = "rows",
-  pack_left = false, pack_right = false, pack_ahead = 0 : i64, group = 1 : i64, offset = 0 : i64,
+  pack_left = false, pack_right = false, pack_ahead = 0 : i64, rows_ahead = 0 : i64,
+  group = 1 : i64, offset = 0 : i64,
   terms = 2 : i64, in_turn = false, woven = false, skew = 16 : i64"""
 # Rows are scaled, multiplied with two panels of a weight for each of three parts, and what a part
 # gives is chosen by its number: y[b, p, r, n, h] = part h of (2 * x) @ w. The last block has rows

@@ -383,7 +383,7 @@ func.func @main(%x: tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, %u: tens
 // CHECK-NEXT:         loop.yield %369
 // CHECK-NEXT:       } : tensor<[1, 36, 10, 3] x f32, strides [2016, 56, 4, 1]>
 // CHECK-NEXT:       %370 = loop.group (block: 1, panel: 1) schedule #loop.schedule<cpu, outer = ["panel"]> {
-// CHECK-NEXT:         %371 = loop.compute par(block: 1, panel: 1, part: 36, tile: 10, n: 8) red(c: 3) -> reduce(sum, f32) schedule #loop.schedule<cpu, block_depth = 0 : i64, block_rows = 0 : i64, collapse = [], depth_order = ["c"], group = 1 : i64, in_turn = false, inner = "rows", lanes = 4 : i64, offset = 0 : i64, outer_rows = [], pack_ahead = 0 : i64, pack_left = false, pack_right = false, point_columns = 0 : i64, point_rows = 0 : i64, products = "lanes", row_axis = "tile", skew = 16 : i64, terms = 2 : i64, tile_rows = 5 : i64, tile_vectors = 2 : i64, vector_axis = "n", woven = false> {
+// CHECK-NEXT:         %371 = loop.compute par(block: 1, panel: 1, part: 36, tile: 10, n: 8) red(c: 3) -> reduce(sum, f32) schedule #loop.schedule<cpu, block_depth = 0 : i64, block_rows = 0 : i64, collapse = [], depth_order = ["c"], group = 1 : i64, in_turn = false, inner = "rows", lanes = 4 : i64, offset = 0 : i64, outer_rows = [], pack_ahead = 0 : i64, pack_left = false, pack_right = false, point_columns = 0 : i64, point_rows = 0 : i64, products = "lanes", row_axis = "tile", rows_ahead = 0 : i64, skew = 16 : i64, terms = 2 : i64, tile_rows = 5 : i64, tile_vectors = 2 : i64, vector_axis = "n", woven = false> {
 // CHECK-NEXT:           %372 = loop.read %1[block, part, tile, c] : f32
 // CHECK-NEXT:           %373 = loop.read %u[panel, part, c, n] : f32
 // CHECK-NEXT:           %374 = arith.mulf %372, %373 : f32

@@ -57,6 +57,7 @@ class CpuSchedule:
     pack_left: bool
     pack_right: bool
     pack_ahead: int
+    rows_ahead: int
     pack_columns: int
     products: str
     group: int

@@ -6,6 +6,7 @@ from irc.dialects import loop
 from irc.ir.symbols import Range
 from irc.passes.kernel.cpu.collapse import collapse_plan
 from irc.passes.kernel.cpu.contraction.ahead import check_ahead
+from irc.passes.kernel.cpu.contraction.fetching import check_rows_ahead
 from irc.passes.kernel.cpu.contraction.matrices import check_matrix
 from irc.passes.kernel.cpu.contraction.tiling import Tiling, simplify_places, tiling_of
 from irc.passes.kernel.cpu.contraction.woven import check_woven
@@ -27,6 +28,8 @@ def checked_tiling(
         check_woven(tiling)
     if own.pack_ahead:
         check_ahead(tiling, ranges)
+    if own.rows_ahead:
+        check_rows_ahead(tiling)
     return tiling
 
 

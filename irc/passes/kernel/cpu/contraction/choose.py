@@ -18,6 +18,7 @@ from irc.ir.symbols import Dim, coefficient
 from irc.ir.types import element_bytes
 from irc.passes.kernel.cpu.contraction.ahead import copies_ahead, parts_of, tiles_of
 from irc.passes.kernel.cpu.contraction.axes import axes_of, points_of
+from irc.passes.kernel.cpu.contraction.fetching import rows_ahead
 from irc.passes.kernel.cpu.contraction.matrices import (
     depth_of_block,
     dot_of_factors,
@@ -50,8 +51,8 @@ from irc.target import Target
 TILES = frozenset((
     "tile_rows", "tile_vectors", "row_axis", "outer_rows", "depth_order", "point_rows",
     "point_columns", "block_rows", "block_depth", "inner", "pack_left", "pack_right", "pack_ahead",
-    "pack_columns", "products", "group", "offset", "tile_columns", "terms", "in_turn", "woven",
-    "skew",
+    "rows_ahead", "pack_columns", "products", "group", "offset", "tile_columns", "terms", "in_turn",
+    "woven", "skew",
 ))
 """The keys that contractions in tiles alone have."""
 _RUNS = frozenset(("vector_axis", "row_axis", "outer_rows", "depth_order"))
@@ -225,6 +226,7 @@ class _TileChooser:
         fill(inner="columns" if across else "rows")
         self._fill_points(own, fill, 1 if asked else 2)
         fill(block_rows=0 if own.pack_ahead else self._block_rows(own))
+        fill(**rows_ahead(own, left, (self.row_run, self.depth_run, self.columns), self.target))
         return own
 
     def _keep_parts(self, own: CpuSchedule) -> None:
@@ -362,7 +364,7 @@ class _TileChooser:
         fill(tile_rows=self._dividing(own, min(2 * dot.tile[0], rows or 2 * dot.tile[0])))
         fill(pack_right=not self._multiplies(own, False))
         asked = own.has("pack_left")
-        fill(pack_left=self._rows_lie_across(own), pack_ahead=0)
+        fill(pack_left=self._rows_lie_across(own), pack_ahead=0, rows_ahead=0)
         fill(block_depth=depth_of_block(depth.extent, dot, self.target) if own.is_split else 0)
         fill(woven=may_weave(self.columns.extent, depth.extent, own))
         if own.is_split:
@@ -405,7 +407,7 @@ class _TileChooser:
         rows = max(extent, 1) if isinstance(extent, int) else most
         fill(tile_rows=self._dividing(own, -(-rows // -(-rows // most))))
         fill(pack_right=False, pack_left=not self._reads_rows_along(left))
-        fill(block_depth=0, inner="rows", block_rows=0, pack_ahead=0)
+        fill(block_depth=0, inner="rows", block_rows=0, pack_ahead=0, rows_ahead=0)
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
         return own

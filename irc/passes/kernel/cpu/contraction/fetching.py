@@ -1,4 +1,5 @@
-"""What a tile has fetched while its sums are computed: the next panel, or what is packed next.
+"""What a tile has fetched while its sums are computed: the next panel, what is packed next, or
+the rows of a later tile.
 
 The tiles of rows that a panel meets share its lines: each has some fetched for each term, and all
 tiles together all, so that few rows read a weight as fast as the memory gives it.
@@ -9,14 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from irc.analysis.loop import estimate
 from irc.dialects import kernel
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import coefficient, substitute
+from irc.ir.types import element_bytes
 from irc.passes.kernel.cpu.contraction.ahead import LINE_BITS
 from irc.passes.kernel.cpu.emit import Scalar
 from irc.passes.kernel.cpu.place import OUTER
 
 if TYPE_CHECKING:
+    from irc.passes.kernel.cpu.contraction.runs import AxisRun
     from irc.passes.kernel.cpu.contraction.tile import SumTile
+    from irc.passes.kernel.cpu.contraction.tiling import TiledFactor, Tiling
+    from irc.passes.kernel.cpu.plan import Axis
+    from irc.passes.kernel.cpu.schedule import CpuSchedule
+    from irc.target import Target
 
 Fetch = Callable[[Scalar], None]
 
@@ -93,4 +102,65 @@ def _fetch_source(tile: SumTile, column: Scalar, number: Scalar) -> Fetch | None
     return fetch
 
 
-__all__ = ["fetch_ahead"]
+class NextRows:
+    """Rows that a later tile multiplies, where they lie: a line of the cache of each is fetched in
+    the time of as many terms as it has."""
+
+    def __init__(self, tile: SumTile) -> None:
+        emitter, lines, tiling = tile.emitter, tile.left_lines(), tile.tiling
+        access, own = tiling.left.access, tiling.schedule
+        assert access is not None
+        self.emitter, self.pointer = emitter, lines.pointer
+        self.terms = LINE_BITS // lines.element.width  # type: ignore[attr-defined]
+        apart = emitter.scalar(coefficient(access.expression, tiling.rows.name) or 0, tile.scope)
+        passed = emitter.times(apart, own.tile_rows * own.rows_ahead)
+        self.places = [emitter.plus(place, passed) for place in lines.places]
+
+    @classmethod
+    def of(cls, tile: SumTile) -> NextRows | None:
+        """None where the schedule asks for none."""
+        return cls(tile) if tile.tiling.schedule.rows_ahead else None
+
+    def fetch(self, place: Scalar) -> None:
+        """The lines with the elements at a place of the depth."""
+        for begin in self.places:
+            there = self.emitter.value(self.emitter.plus(begin, place))
+            self.emitter.effect(kernel.PrefetchOp, (self.pointer, there))
+
+
+def lies_in_rows(left: TiledFactor, depth: AxisRun, own: CpuSchedule) -> bool:
+    """Whether rows are read where they lie, and have their terms side by side."""
+    access = left.access
+    if left.packed or access is None or access.storage is None or own.products != "lanes":
+        return False
+    return bool(coefficient(access.expression, depth.axis.name) == 1)
+
+
+def rows_ahead(
+    own: CpuSchedule, left: TiledFactor, runs: tuple[AxisRun, AxisRun, Axis], target: Target
+) -> dict[str, int]:
+    """The entry of a schedule that says how many tiles before its sums a tile's rows are fetched: 0
+    where rows are packed, or lie otherwise, or tiles copy panels meanwhile, or rows meet many
+    panels (`met_panels`). All rows have to take more than half of a core's second-level cache:
+    others come from there. runs: of rows, depth and columns."""
+    rows, depth, columns = runs
+    left.packed = own.pack_left
+    panels = -(-estimate(columns.extent) // (own.tile_vectors * own.lanes))
+    if own.pack_ahead or not lies_in_rows(left, depth, own) or panels > target.features.met_panels:
+        return {"rows_ahead": 0}
+    assert left.access is not None and left.access.storage is not None
+    taken = element_bytes(left.access.storage.element)
+    taken *= estimate(rows.axis.extent) * estimate(depth.axis.extent)
+    near = 2 * taken <= target.processor.core_bytes
+    return {"rows_ahead": 0 if near else target.features.fetched_rows}
+
+
+def check_rows_ahead(tiling: Tiling) -> None:
+    """Raise InvalidIR for a schedule that has rows fetched which are packed, or lie otherwise."""
+    if not lies_in_rows(tiling.left, tiling.depth_run, tiling.schedule):
+        raise InvalidIR("rows can't be fetched ahead (rows_ahead): they are packed, or their terms "
+                        "don't lie side by side",
+                        op=tiling.products.member.compute)  # fmt: skip
+
+
+__all__ = ["NextRows", "check_rows_ahead", "fetch_ahead", "rows_ahead"]

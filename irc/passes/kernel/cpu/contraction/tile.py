@@ -13,7 +13,7 @@ from irc.ir.core import Value
 from irc.ir.symbols import coefficient, substitute
 from irc.passes.kernel.cpu.contraction.ahead import NextPanel, pack_panel, panel_place
 from irc.passes.kernel.cpu.contraction.along_depth import Lines, fill_room
-from irc.passes.kernel.cpu.contraction.fetching import fetch_ahead
+from irc.passes.kernel.cpu.contraction.fetching import NextRows, fetch_ahead
 from irc.passes.kernel.cpu.contraction.groups import term_masks, whole_groups
 from irc.passes.kernel.cpu.contraction.kept import KeptSums
 from irc.passes.kernel.cpu.contraction.matrices import multiply
@@ -200,10 +200,10 @@ class SumTile:
         sums = [*arithmetic.initial(own), *arithmetic.beside(count)]
         if copies is not None:
             begin, sums = self._with_copies(copies, at, sums)
-        sums = emitter.for_loop(begin, middle, group, sums, at)
-        innermost = emitter.block.last
-        if isinstance(innermost, kernel.ForOp):
-            innermost.attributes["unroll"] = A.IntegerAttr(self.tiling.schedule.terms)
+        rows = NextRows.of(self) if copies is None else None
+        if rows is not None:
+            begin, sums = self._with_rows(rows, begin, middle, at, sums)
+        sums = self._over_terms(begin, middle, sums, at)
         if middle is not upper:
             sums = emitter.for_loop(
                 middle, upper, group, sums,
@@ -214,6 +214,36 @@ class SumTile:
             )  # fmt: skip
         sums = arithmetic.without(sums[:own], sums[own:])
         return [sums[k : k + count] for k in range(0, len(sums), count)]
+
+    def _over_terms(
+        self, lower: Scalar, upper: Scalar, sums: Sequence[Value], at: Callable[..., list[Value]]
+    ) -> list[Value]:  # fmt: skip
+        """The innermost loop."""
+        before = self.emitter.block.last
+        sums = self.emitter.for_loop(lower, upper, self.tiling.group, sums, at)
+        innermost = self.emitter.block.last
+        if isinstance(innermost, kernel.ForOp) and innermost is not before:
+            innermost.attributes["unroll"] = A.IntegerAttr(self.tiling.schedule.terms)
+        return sums
+
+    def _with_rows(
+        self, rows: NextRows, lower: Scalar, upper: Scalar, at: Callable[..., list[Value]],
+        initial: list[Value],
+    ) -> tuple[Scalar, list[Value]]:  # fmt: skip
+        """The sums of the terms of whole lines, for each of which the next rows have one fetched,
+        and where the others begin."""
+        emitter, terms = self.emitter, rows.terms
+        passed = emitter.minus(upper, lower)
+        count = emitter.times(emitter.quotient(passed, terms, True), terms)
+        end = emitter.plus(lower, count)
+
+        def some(place: Scalar, carried: Sequence[Value]) -> list[Value]:
+            rows.fetch(place)
+            return self._over_terms(
+                0, terms, carried, lambda term, sums: at(emitter.plus(place, term), sums)
+            )
+
+        return end, emitter.for_loop(lower, end, terms, initial, some)
 
     def _copies_ahead(self, column: Scalar, masks: Masks) -> NextPanel | None:
         """What this tile copies of the next panel."""
