@@ -7,7 +7,7 @@ from torch.nn import functional
 
 import irc
 from irc.dialects import graph
-from irc.ir.passes import PassManager
+from irc.ir.passes import PassContext, PassManager
 from irc.passes.graph.contractions.surroundings import Surroundings, is_product
 
 
@@ -15,7 +15,7 @@ def around(function, *args):
     """The names of the operations around each product of a function."""
     module = irc.trace(function, args)
     for stage in ("functional", "aten-to-graph"):
-        PassManager.parse(stage).run(module)
+        PassManager.parse(stage).run(module, PassContext(target="avx2"))
     calls = [op for op in module.walk() if isinstance(op, graph.CallAten) and is_product(op)]
     found = Surroundings(module.lookup("main"))
     return [[op.name.removeprefix("graph.") for op in found.of(call)] for call in calls]

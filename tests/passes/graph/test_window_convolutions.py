@@ -18,6 +18,8 @@ from irc.ir.passes import PassManager
 from irc.options.options import from_mapping
 from irc.pipeline import stages
 from irc.target import Target
+from irc.target.cpu import TargetFeatures
+from irc.target.figures import evolve
 
 AVX512 = Target.named("avx512")
 
@@ -121,8 +123,10 @@ def test_values(case: str, frozen: bool) -> None:
 def test_maps_are_computed_beside_the_sums() -> None:
     """A hardswish: nothing is handed on in memory."""
     model, x = model_of("odd channels")
+    library = Target(evolve(TargetFeatures.host(), own_pixels=(100,) * 3))  # what reads them
+    options = {"fx_graph_cache": False, "target": str(library)}
     with torch.no_grad(), recording() as made:
-        torch.compile(model, backend="irc", options={"fx_graph_cache": False})(x)
+        torch.compile(model, backend="irc", options=options)(x)
     assert len(having("beside_sums", lowered(made, False, "form-kernels"))) == 1
 
 
