@@ -14,12 +14,10 @@ import irc
 from irc.dialects import graph, loop
 from irc.frontend.backend import recording
 from irc.ir.core import Operation
-from irc.ir.passes import PassManager
+from irc.ir.passes import PassContext, PassManager
 from irc.options.options import from_mapping
 from irc.pipeline import stages
 from irc.target import Target
-from irc.target.cpu import TargetFeatures
-from irc.target.figures import evolve
 
 AVX512 = Target.named("avx512")
 
@@ -92,7 +90,7 @@ def lowered(made: list[Any], frozen: bool, until: str) -> list[Operation]:
         for name, text in stages(AVX512, options).items():
             text = text.split(until)[0].rstrip(",") if name == "loop-to-kernel" else text
             if name != "functional":
-                PassManager.parse(text).run(module)
+                PassManager.parse(text).run(module, PassContext(target=AVX512, options=options))
             if name == "loop-to-kernel":
                 break
         found += list(module.walk())
@@ -123,10 +121,8 @@ def test_values(case: str, frozen: bool) -> None:
 def test_maps_are_computed_beside_the_sums() -> None:
     """A hardswish: nothing is handed on in memory."""
     model, x = model_of("odd channels")
-    library = Target(evolve(TargetFeatures.host(), own_pixels=(100,) * 3))  # what reads them
-    options = {"fx_graph_cache": False, "target": str(library)}
     with torch.no_grad(), recording() as made:
-        torch.compile(model, backend="irc", options=options)(x)
+        torch.compile(model, backend="irc", options={"fx_graph_cache": False})(x)
     assert len(having("beside_sums", lowered(made, False, "form-kernels"))) == 1
 
 
