@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import irc
-from irc.dialects import loop
-from irc.dialects.kernel import KernelFuncOp, PrefetchOp
+from irc.dialects import arith, loop
+from irc.dialects.kernel import KernelFuncOp, PrefetchOp, StoreOp
 from irc.interp.core import run
 from irc.ir.passes import PassManager
 from irc.target import Target
@@ -449,3 +449,23 @@ def test_few_tiles_of_rows_fetch_more_of_the_next_panel(rows, each):
     (kernel,) = (op for op in formed(text).walk() if isinstance(op, KernelFuncOp))
     pointers = [op.pointer for op in kernel.walk() if isinstance(op, PrefetchOp)]
     assert pointers == [kernel.block.arguments[1]] * each
+
+
+@pytest.mark.parametrize("columns, entries, cleared", [
+    (19, "pack_right = true", 1), (32, "pack_right = true", 0), (24, "pack_right = true", 0),
+    (19, "pack_right = true, block_depth = 16 : i64", 1),
+    (37, "pack_right = true, pack_ahead = 4 : i64, block_depth = 24 : i64", 1),
+    (19, "pack_right = false", 0),
+])  # fmt: skip
+def test_lanes_behind_the_last_column_are_zeros(columns, entries, cleared):
+    """They are multiplied, and numbers below the normal ones, which memory may hold, take an Intel
+    processor some hundred cycles each."""
+    tiles = "tile_rows = 2 : i64, tile_vectors = 2 : i64, lanes = 8 : i64"
+    text = product(40, 48, columns, f"{tiles}, {entries}")
+    module = formed(text)
+    (kernel,) = (op for op in module.walk() if isinstance(op, KernelFuncOp))
+    stored = [op for op in kernel.walk() if isinstance(op, StoreOp)
+              and isinstance(op.stored.defining_op, arith.ConstantOp)]  # fmt: skip
+    assert min(len(stored), 1) == cleared
+    got, (a, b) = native(text)
+    torch.testing.assert_close(got.double(), a.double() @ b.double(), rtol=1e-4, atol=1e-4)

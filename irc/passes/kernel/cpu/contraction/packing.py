@@ -1,9 +1,10 @@
 """Factors of a contraction, evaluated into memory of the kernel's own before they are multiplied.
 
-What has the columns lies in panels, [columns / panel][depth][panel], in which the columns behind
-the last one hold anything; what has the rows in lines, [rows][depth], set apart for other sets of
-the cache. Evaluating is a map over an axis of the sides and the depth, so casts, activations and
-masked reads come along; where it is read across, squares are transposed in registers.
+What has the columns lies in panels, [columns / panel][depth][panel], in which vectors behind the
+last column hold anything, and the other lanes of its own vector zeros; what has the rows in lines,
+[rows][depth], set apart for other sets of the cache. Evaluating is a map over an axis of the sides
+and the depth, so casts, activations and masked reads come along; where it is read across, squares
+are transposed in registers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Region, Value
 from irc.ir.symbols import Dim, coefficient, known_divisible, symbol
-from irc.ir.types import TensorType
+from irc.ir.types import FloatType, TensorType
 from irc.passes.common.bodies import Body
 from irc.passes.kernel.cpu.contraction.runs import AxisRun, Stretch
 from irc.passes.kernel.cpu.contraction.split import cut
@@ -53,11 +54,53 @@ def pack_right(
         target = target + place * panel
     else:
         target = target + place // group * (group * panel) + place % group
+    if group == 1 and some is None:
+        _clear_behind(owner, inner, columns, depth)
     across = AxisRun(tiling.columns, [tiling.columns])
     factor = tiling.right, tiling.depth_run, across
     _PackedFactor(owner, RIGHT, *factor, target, owner.parts_apart).run(
         inner, terms or depth, some or columns
     )
+
+
+def _clear_behind(
+    owner: ProductWriter, scope: VectorScope, columns: Stretch, depth: Stretch
+) -> None:
+    """Put zeros where the last column's vector has lanes behind it, before it is packed: these are
+    multiplied, too, and what memory holds there may be numbers below the normal ones, with which a
+    product takes an Intel processor some hundred cycles."""
+    tiling, emitter, lanes = owner.tiling, owner.emitter, owner.schedule.lanes
+    extent, panel = tiling.columns.extent, tiling.packed_panel
+    if known_divisible(extent, lanes):
+        return
+    end = emitter.scalar(extent, scope)
+    first = emitter.minus(end, emitter.remainder(end, lanes, True))
+    passed = emitter.times(emitter.scalar(owner.packed_depth, scope), panel)
+    begin = emitter.times(emitter.quotient(first, panel, True), passed)
+    begin = emitter.plus(begin, emitter.remainder(first, panel, True))
+    begin = emitter.plus(begin, scope.names[_BEGIN])
+    element = tiling.factor_element
+    zero = 0.0 if isinstance(element, FloatType) else 0
+
+    def clear() -> None:
+        zeros = emitter.number(zero, element, lanes)
+
+        def at(place: Scalar, _: object) -> list[Value]:
+            there = emitter.plus(begin, emitter.times(place, panel))
+            emitter.store(zeros, owner.memory[RIGHT], there, None)
+            return []
+
+        emitter.for_loop(depth.lower, depth.upper, 1, (), at)
+
+    here = None if columns.upper == end else emitter.compare("sge", columns.upper, end)
+    some = None if isinstance(first, int) else emitter.compare("slt", first, end)
+    if here is not None and some is not None:
+        here = emitter.both(here, some)
+    condition = some if here is None else here
+    if condition is None:
+        clear()
+    else:
+        emitter.when(condition, clear)
 
 
 def pack_left(
