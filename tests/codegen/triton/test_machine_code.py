@@ -229,8 +229,9 @@ def test_processes_work_on_what_all_threads_ask():
     first, second = Answering(), Answering()
     crew = workers.Workers([first, second])
     begun = [crew.begin([f"{who}{n}" for n in range(2)]) for who in "ab"]
+    assert begun[0] is not None and wait_for(lambda: first.asked and second.asked)
     first.may.set()
-    assert begun[0] is not None and wait_for(lambda: len(first.asked) == 3)
+    assert wait_for(lambda: len(first.asked) == 3)
     second.may.set()
     answers = [[code.decode() for _, code in each()] for each in begun]
     assert answers == [["a0", "a1"], ["b0", "b1"]]
