@@ -97,9 +97,9 @@ def multiplies_parts(
 
 
 def panels_speed(sizes: Sequence[int], element: Type, target: Target) -> int:
-    """The speed, in % of packed oneDNN's, of irc's product of such sizes with a frozen weight in
-    panels, by the processor's figures; 0 where they say nothing of it. sizes: rows, terms and
-    columns."""
+    """The speed, in % of packed oneDNN's (of ATen's where oneDNN packs no such elements), of irc's
+    product of such sizes with a frozen weight in panels, by the processor's figures; 0 where they
+    say nothing of it. sizes: rows, terms and columns."""
     speeds = _speeds(element, str(element) in target.library, target)
     number = how_many(sizes[0], sizes[-1], target)
     if speeds is None or number < 0 or not _fills_tiles(sizes, element, target):

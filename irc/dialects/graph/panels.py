@@ -32,8 +32,8 @@ class WinogradConv(Op):
 
     A convolution with stride 1, dilation 1 and one group, with `padding` zeros above and below,
     and left and right (`irc.dialects.graph.winograd`). `source` is [images, channels, height, width] of
-    f32 or bf16, and so is what is added and the result; it is computed in f32. The weight w [out, channels, 3, 3] is given as G w G', of sizes [panels, 36, channels,
-    panel]; a panel's channels are a multiple of 8. `activation` and `scalars` are as of
+    f32 or bf16, and so is what is added and the result; it is computed in f32. The weight
+    w [out, channels, 3, 3] is given as G w G' of f32, of sizes [panels, 36, channels, panel]; a panel's channels are a multiple of 8. `activation` and `scalars` are as of
     `graph.packed_conv`, but only relu, leaky_relu, hardtanh and hardswish; NaN stays NaN.
 
     A tile of 4x4 results is computed from 6x6 elements. Where one of these is infinite or NaN,

@@ -244,7 +244,8 @@ CPU: Mapping[str, Key] = {
         "packed first", powers(0, 64)),
     "rows_ahead": Key(
         "with tiles whose rows are read where they lie, a term behind the other: how many tiles "
-        "before its sums memory is fetched that a tile's rows are in; 0: never", numbers(0, 64)),
+        "before its sums memory is fetched that a tile's rows are in, but for tiles that pack "
+        "panels meanwhile (`pack_ahead`); 0: never", numbers(0, 64)),
     "pack_columns": Key(
         "with pack_right and parts (bf16x6): columns that are packed together, and multiplied by "
         "all rows of a block before the next ones, so that they stay in the caches; 0: all of a "

@@ -9,6 +9,7 @@ are transposed in registers.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -92,15 +93,15 @@ def _clear_behind(
 
         emitter.for_loop(depth.lower, depth.upper, 1, (), at)
 
-    here = None if columns.upper == end else emitter.compare("sge", columns.upper, end)
-    some = None if isinstance(first, int) else emitter.compare("slt", first, end)
-    if here is not None and some is not None:
-        here = emitter.both(here, some)
-    condition = some if here is None else here
-    if condition is None:
-        clear()
+    conditions = []
+    if columns.upper != end:
+        conditions.append(emitter.compare("sge", columns.upper, end))
+    if not isinstance(first, int):
+        conditions.append(emitter.compare("slt", first, end))
+    if conditions:
+        emitter.when(functools.reduce(emitter.both, conditions), clear)
     else:
-        emitter.when(condition, clear)
+        clear()
 
 
 def pack_left(
