@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from irc.target.cpu_figures import OF_CHIPS, CpuFigures
+from irc.target.cpu_figures import CpuFigures, unusual_figures
 from irc.target.figures import evolve, settle_figures
 
 _initialize_lock = threading.Lock()
@@ -235,7 +235,7 @@ def _detect_host() -> TargetFeatures:
     chip = llvm.get_host_cpu_name()
     width = 512 if has_avx512 else 256 if has_avx2 else 128
     record = TargetFeatures(triple, chip, sets, width, fast_division=chip.startswith("znver"))
-    return evolve(record, **OF_CHIPS.get(chip, {}))
+    return evolve(record, **unusual_figures(chip, sets))
 
 
 __all__ = ["INSTRUCTION_SETS", "WIDTHS", "TargetFeatures", "check_speeds", "initialize_llvm"]

@@ -6,7 +6,7 @@ has. A body's cost is its operations and one for each access.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from irc.target.figures import Figure
@@ -140,10 +140,11 @@ class CpuFigures(Speeds):
         "% of packed oneDNN's speed", "that they do with parts of frozen weights in panels"
         )] = (1, 1, 1)
     split_threads: Annotated[int, Figure(
-        "threads", "up to which f32 is cut like that: on a shared host a core's registers of whole "
-        "tiles take up to 4.8 times as long for a while, vectors 1.8, and the slowest thread "
-        "decides (bench/results/xeon_products.txt)",
-        least=0)] = 1
+        "threads", "up to which f32 is cut like that: two cores of a Granite Rapids are 1.4 times "
+        "as fast like that as in vectors; on a shared host, where a core's registers of whole "
+        "tiles take up to 4.8 times as long for a while and the slowest thread decides, two and "
+        "four threads are about as fast, eight and sixteen slower "
+        "(bench/results/xeon_products.txt)", least=0)] = 4
     own_attention: Annotated[int, Figure(
         "% of ATen's speed", "that attention of irc's own has in f32 (a Zen 4: "
         "bench/results/zen4_attention.txt)")] = 90
@@ -270,30 +271,49 @@ _AMX = {
     "causal_rows": (128, 64), "attention_blocks": 1,
 }  # fmt: skip
 
+#: Its vectors of 512 bits go through 256 bits of multipliers, and a scalar in each lane takes as
+#: long as a multiplication: of frozen 1x1 convolutions of ResNet-50 (`bench.convolutions`), 6 x
+#: 4 and 4 x 4 vectors took 0.97, 8 x 3 took 0.98, 9 x 3 took 0.99, 8 x 2 and 14 x 2 took 1.03.
+#: Products: bench/results/zen4_products.txt, zen4_products_bf16.txt.
+_ZEN4 = {
+    "tile_times": (12, 12, 6), "aliasing_rows": 8, "own_products": (160, 160, 118),
+    "own_panels": (130, 110, 103), "own_pairs": (200, 150, 105),
+    "own_pair_panels": (150, 120, 104),
+    # bench/results/zen4_pixels.txt
+    "own_pixels": (130, 120, 115), "own_pair_pixels": (350, 120, 107),
+    # bench/results/zen4_attention.txt
+    "own_attention": 116, "own_pair_attention": 200,
+}
+
 #: What is not usual on a processor, by LLVM's name for it.
 OF_CHIPS: Mapping[str, Mapping[str, Any]] = {
-    # Its vectors of 512 bits go through 256 bits of multipliers, and a scalar in each lane takes as
-    # long as a multiplication: of frozen 1x1 convolutions of ResNet-50 (`bench.convolutions`), 6 x
-    # 4 and 4 x 4 vectors took 0.97, 8 x 3 took 0.98, 9 x 3 took 0.99, 8 x 2 and 14 x 2 took 1.03.
-    # Products: bench/results/zen4_products.txt, zen4_products_bf16.txt.
-    "znver4": {
-        "tile_times": (12, 12, 6), "aliasing_rows": 8, "own_products": (160, 160, 118),
-        "own_panels": (130, 110, 103), "own_pairs": (200, 150, 105),
-        "own_pair_panels": (150, 120, 104),
-        # bench/results/zen4_pixels.txt
-        "own_pixels": (130, 120, 115), "own_pair_pixels": (350, 120, 107),
-        # bench/results/zen4_attention.txt
-        "own_attention": 116, "own_pair_attention": 200,
-    },
+    "znver4": _ZEN4,
     # Blocks of rows of 1 MiB, twice its second-level cache, are multiplied as fast as smaller ones
     # or faster. Products and attention: bench/results/zen3_products.txt.
     "znver3": {
         "own_products": (130, 115, 106), "own_panels": (150, 150, 110),
         "own_attention": 112, "attention_blocks": 1,
     },
+    # Not measured: only that ATen reaches 0.41 of the limit there, less than on a Zen 4.
+    "znver5": {
+        name: _ZEN4[name]
+        for name in ("own_products", "own_panels", "own_pairs", "own_pair_panels", "own_pixels",
+                     "own_pair_pixels", "own_attention", "own_pair_attention")
+    },
     "emeraldrapids": _AMX,
     "sapphirerapids": _AMX,
-}
+}  # fmt: skip
+#: Whose figures a processor has that has no row there, by an instruction set: under a hypervisor
+#: LLVM may take it for one that has not even that set (a Granite Rapids for a Rocket Lake).
+OF_SETS: Mapping[str, Mapping[str, Any]] = {"amx-bf16": _AMX}
 
 
-__all__ = ["OF_CHIPS", "CpuFigures"]
+def unusual_figures(chip: str, sets: Iterable[str]) -> Mapping[str, Any]:
+    """What is not usual on a processor of LLVM's name `chip` with these instruction sets; nothing
+    of one that is not known."""
+    if chip in OF_CHIPS:
+        return OF_CHIPS[chip]
+    return next((OF_SETS[name] for name in sets if name in OF_SETS), {})
+
+
+__all__ = ["OF_CHIPS", "OF_SETS", "CpuFigures", "unusual_figures"]

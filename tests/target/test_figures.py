@@ -10,8 +10,9 @@ import pytest
 import irc
 from irc.pipeline import stages
 from irc.target import Target
-from irc.target.cpu import TargetFeatures
-from irc.target.figures import figures_of
+from irc.target.cpu import INSTRUCTION_SETS, TargetFeatures
+from irc.target.cpu_figures import OF_CHIPS, OF_SETS, unusual_figures
+from irc.target.figures import evolve, figures_of
 from irc.target.gpu import GpuFeatures
 from tests.corpus.decisions import lowered
 from tests.passes.loop.texts import parsed, ran
@@ -528,3 +529,16 @@ def test_a_figure_is_of_one_record() -> None:
             for cls in (type(target.processor), Target)
         )
         assert not own & common
+
+
+def test_the_figures_of_a_processor_by_its_name_or_by_what_it_has() -> None:
+    amx = ("amx-bf16", "amx-tile", "avx512f")
+    rows = unusual_figures("emeraldrapids", amx)
+    assert rows["own_split"][-1] > 100
+    # A name that LLVM takes for what it is not, or that nobody has measured.
+    assert unusual_figures("rocketlake", amx) == unusual_figures("graniterapids", amx) == rows
+    assert unusual_figures("znver4", amx) == OF_CHIPS["znver4"]
+    assert not unusual_figures("rocketlake", ("avx512f",))
+    for row in (*OF_CHIPS.values(), *OF_SETS.values()):
+        assert evolve(TargetFeatures.avx512(), **row) is not None
+    assert set(OF_SETS) <= set(INSTRUCTION_SETS["x86_64"])
