@@ -247,6 +247,19 @@ TEXTS = {
         "-> reduce(sum, f32) { %a = loop.read %x[i0, i2] : bf16 %b = loop.read %w[i1, i2] : bf16 "
         "%c = arith.extf %a : bf16 to f32 %d = arith.extf %b : bf16 to f32 "
         "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[16, 512]", "%y: f32[16, 512]"),
+    "a deep product of bf16": (
+        "%x: bf16[64, 2048], %w: bf16[512, 2048]",
+        "%y = loop.compute par(i0: 64, i1: 512) red(i2: 2048) -> reduce(sum, f32) { "
+        "%a = loop.read %x[i0, i2] : bf16 %b = loop.read %w[i1, i2] : bf16 "
+        "%c = arith.extf %a : bf16 to f32 %d = arith.extf %b : bf16 to f32 "
+        "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[64, 512]", "%y: f32[64, 512]"),
+    "a product of deep panels": (
+        "%x: bf16[64, 2048], %w: bf16[4, 1024, 16, 2]",
+        "%y = loop.compute par(i0: 64, i1: 64) red(i2: 2048) -> reduce(sum, f32) { "
+        "%a = loop.read %x[i0, i2] : bf16 "
+        "%b = loop.read %w[floordiv(i1, 16), floordiv(i2, 2), mod(i1, 16), mod(i2, 2)] : bf16 "
+        "%c = arith.extf %a : bf16 to f32 %d = arith.extf %b : bf16 to f32 "
+        "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[64, 64]", "%y: f32[64, 64]"),
     "a product of panels": (
         "%x: bf16[64, 64], %w: bf16[32, 32, 16, 2]",
         "%y = loop.compute par(i0: 64, i1: 512) red(i2: 64) -> reduce(sum, f32) { "
@@ -305,11 +318,13 @@ CPU = {
     "aliasing_rows": ("64", "a deep and narrow product"),
     "unpacked_rows": ("1", "a product of what lies along it"),
     "matrix_rows": ("17", "a product of bf16"),
-    "matrix_columns": ("64", "a product of panels"),
+    "matrix_columns": ("64", "a product of deep panels"),
+    "staying_rows": ("0", "a product of panels"),
+    "passing_room": ("0.001", "a product of panels"),
     "cut_depth": ("64", "a product of parts"),
     "cut_room": ("0.01", "a product of parts"),
-    "matrix_panels": ("2", "a product of bf16"),
-    "matrix_room": ("0.001", "a product of panels"),
+    "matrix_panels": ("2", "a deep product of bf16"),
+    "matrix_room": ("0.001", "a product of deep panels"),
     "fetched_panels": ("4", "a product of its sine"),
     "ahead_terms": ("4", "a product of many rows"),
     "least_ahead_terms": ("16", "a product of many rows"),
@@ -463,7 +478,8 @@ SWITCHED = dict.fromkeys(
     ("packed_element", "read_element", "uneven_points"), "avx2, threads = 3")
 SWITCHED["thread_blocks"] = "avx2, threads = 13"
 SWITCHED |= dict.fromkeys(
-    ("matrix_rows", "matrix_panels", "matrix_columns", "matrix_room", "cut_depth", "cut_room"),
+    ("matrix_rows", "matrix_panels", "matrix_columns", "matrix_room", "cut_depth", "cut_room",
+     "staying_rows", "passing_room"),
     "avx512, sets = [{}]".format(", ".join(
         f'"{name}"' for name in (*TargetFeatures.avx512().sets, "amx-bf16", "amx-tile"))))
 SWITCHED["pairs_time"] = SWITCHED["matrix_rows"].replace(

@@ -171,17 +171,19 @@ class _Panel:
                 place = self.body.value(
                     f"getelementptr i8, ptr {self.panels[right][c]}, i64 {here}"
                 )
-                self._load(RIGHT[c], place, str(ROW_BYTES))
+                self._load(RIGHT[c], place, str(ROW_BYTES), "right")
             if left is not None and c == 0:
                 line = self.body.value(
                     f"getelementptr i8, ptr {self.lines[left][r]}, i64 {along}"
                 )
-                self._load(LEFT[r], line, self.stride)
+                self._load(LEFT[r], line, self.stride, "left")
             tiles = (SUMS[r][c], LEFT[r], RIGHT[c])
             _run(self.body, "tdpbf16ps", *(("i8", str(tile)) for tile in tiles))
 
-    def _load(self, tile: int, place: Ref, stride: str) -> None:
-        _run(self.body, "tileloadd64", ("i8", str(tile)), ("ptr", place), ("i64", stride))
+    def _load(self, tile: int, place: Ref, stride: str, side: str) -> None:
+        # "t1": what is loaded is not to drive other lines out of the first-level cache.
+        name = "tileloaddt164" if self.op.passing == side else "tileloadd64"
+        _run(self.body, name, ("i8", str(tile)), ("ptr", place), ("i64", stride))
 
     def store(self, room: Ref) -> None:
         """Write the tiles of sums to a room, a row of the panel's columns after the other."""

@@ -456,6 +456,8 @@ class DotRowsOp(Op):
     `sums` is overwritten, a row of `columns` after the other. `beside` is what else is to be done
     meanwhile, or no region: its block is run for each tile of the depth, with the tile's first
     term, in order; it may still read what `sums` held before, and writes none of the factors.
+    `passing`: the factor that is loaded so that it leaves the other one, which is read again and
+    again, its place in the first-level cache.
 
     Numbers of f32 are multiplied as the sum of three `parts` of bf16, from the largest on: part p
     of a factor lies `apart` elements behind the one before, the left one's first. All products of
@@ -480,6 +482,7 @@ class DotRowsOp(Op):
     depth = operand(INDEX)
     tiles = attribute(A.IntegerAttr)
     columns = attribute(A.IntegerAttr)
+    passing = attribute(A.StringAttr, optional=True, words=("left", "right"))
     apart = variadic_operand(INDEX)
     in_tiles = attribute(A.BoolAttr, default=False)
     beside = variadic_region()

@@ -232,7 +232,9 @@ CPU: Mapping[str, Key] = {
         "with tiles: terms of the sums that are added before the next ones, and packed together; "
         "0: all", numbers(0)),
     "inner": Key(
-        "with tiles: what the innermost loop over a block's tiles goes along",
+        "with tiles: what the innermost loop over a block's tiles goes along; registers of whole "
+        "tiles load it, if it is not cut into parts, so that it leaves the other factor its place "
+        "in the first-level cache",
         words("rows", "columns")),
     "pack_left": Key(
         "with tiles: the factor that has the rows is evaluated before it is multiplied, into "

@@ -146,8 +146,26 @@ def test_factors_across_are_packed():
 
 def test_rows_are_packed_where_they_meet_many_columns():
     for columns, packed in ((64, False), (2048, True)):
-        printed = irc.print_op(formed(text(64, 64, columns, entries="")))
+        printed = irc.print_op(formed(text(64, 2048, columns, entries="")))
         assert ("in_tiles = true" in printed) == packed
+
+
+def test_rows_of_few_terms_stay_where_panels_pass_by_and_others_pass():
+    """In blocks of columns that stay in the second-level cache; what passes is loaded so."""
+    few, many = (irc.print_op(formed(text(96, inner, 4096, entries=""), scheduled=True))
+                 for inner in (1024, 2048))  # fmt: skip
+    assert 'inner = "columns"' in few and 'inner = "rows"' in many
+    size = int(few.split("point_columns = ")[1].split(" ")[0])
+    assert 0 < size < 4096 and size % 32 == 0
+    assert "point_columns = 0" in many and "point_columns = 0" not in few
+    for inner, side in (("columns", "right"), ("rows", "left")):
+        program = text(96, 64, 64, f'{MATRIX}, inner = "{inner}"')
+        assert f'passing = "{side}"' in irc.print_op(formed(program))
+        lines = emit_text(kernels(formed(program)), TILES, "asm").splitlines()
+        loads = [line.split()[0] for line in lines if "tileload" in line]
+        assert loads.count("tileloaddt1") == loads.count("tileloadd") > 0
+    one = irc.print_op(formed(text(32, 4096, 64, entries=""), scheduled=True))
+    assert 'inner = "columns"' in one  # one tile of rows: panels pass in any case
 
 
 def test_tiles_fit_the_blocks_that_are_there():

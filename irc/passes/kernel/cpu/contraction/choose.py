@@ -25,7 +25,9 @@ from irc.passes.kernel.cpu.contraction.matrices import (
     misfit,
     reads_terms,
     rows_of_block,
+    rows_stay,
 )
+from irc.passes.kernel.cpu.contraction.points import Points
 from irc.passes.kernel.cpu.contraction.register_tiles import best_tile, vector_registers
 from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.contraction.tiling import (
@@ -367,19 +369,20 @@ class _TileChooser:
         fill(pack_left=self._rows_lie_across(own), pack_ahead=0, rows_ahead=0)
         fill(block_depth=depth_of_block(depth.extent, dot, self.target) if own.is_split else 0)
         fill(woven=may_weave(self.columns.extent, depth.extent, own))
+        terms = max(own.block_depth or estimate(depth.extent), 1)
         if own.is_split:
             fill(pack_columns=self._packed_columns(own, dot))
-        few = own.is_split and own.packed_columns
+        few = own.is_split and own.packed_columns > 0
+        few |= not own.is_split and rows_stay(own, extent, terms, dot, self.target)
         fill(inner="columns" if few else "rows")
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
-        if not (asked or own.pack_left or own.pack_right or own.is_split):
+        if own.inner == "rows" and not (asked or own.pack_left or own.pack_right or own.is_split):
             # Each point packs them for itself.
             together = own.point_columns or estimate(self.columns.extent)
             own.pack_left = together >= self.target.features.matrix_columns
         if few:
             fill(block_rows=0)
-        terms = max(own.block_depth or estimate(depth.extent), 1)
         size, features = dot.parts * element_bytes(dot.element), self.target.features
         share = features.cut_room if own.is_split else features.matrix_room
         room = int(share * self.target.processor.core_bytes / (size * terms))
@@ -413,57 +416,15 @@ class _TileChooser:
         return own
 
     def _points(self, own: CpuSchedule) -> tuple[int, int]:
-        """Rows and columns of a point of the parallel space: all for one thread; for several, those
-        that the last thread is through with soonest."""
-        features, threads = self.target.features, self.target.threads
-        panel = own.tile_vectors * own.lanes
-        sizes = estimate(self.rows.extent), estimate(self.columns.extent)
-        outer = 1
+        """Rows and columns of a point of the parallel space; 0: all."""
+        outer, element = 1, self._sides(own)[1].side.narrow.type
         for axis in self.products.plan.shared:
             if axis is not self.columns and axis not in self.row_run.parts:
                 outer *= max(estimate(axis.extent), 1)
-        least = self._together(own) or sizes[1]
-        enough = features.thread_blocks * threads
-        if threads == 1 or outer >= enough:
-            return 0, least if least < sizes[1] else 0
-
-        def time(parts: tuple[int, int]) -> float:
-            rows, columns = (
-                -(-size // (part * unit)) * unit
-                for size, part, unit in zip(sizes, parts, (own.tile_rows, panel), strict=True)
-            )
-            count = outer * -(-sizes[0] // rows) * -(-sizes[1] // columns)
-            packed = rows * own.pack_left + columns * own.pack_right
-            passing = features.packed_element * packed + features.read_element * (rows + columns)
-            point = rows * columns + passing
-            return max(-(-count // threads), count / threads + features.uneven_points) * point
-
-        most = [max(-(-size // unit), 1) for size, unit in zip(sizes, (own.tile_rows, panel),
-                                                               strict=True)]  # fmt: skip
-        every = [(a, b) for a in range(1, min(most[0], enough) + 1)
-                 for b in range(1, min(most[1], enough // a + 1) + 1)]  # fmt: skip
-        parts = min(every, key=time)
-        rows = -(-sizes[0] // (parts[0] * own.tile_rows)) * own.tile_rows
-        columns = -(-sizes[1] // parts[1])
-        columns = -(-columns // (-(-columns // least) * panel)) * panel
-        return rows if rows < sizes[0] else 0, columns if columns < sizes[1] else 0
-
-    def _together(self, own: CpuSchedule) -> int:
-        """As many columns as are packed together and stay in the caches until they are used; 0:
-        all."""
-        packs_rows = own.pack_left and own.products != "matrix"
-        if not own.pack_right or packs_rows or own.pack_ahead:
-            return 0
-        depth = max(own.block_depth or estimate(self.depth_run.axis.extent), 1)
-        panel = own.tile_vectors * own.lanes
-        size = 4 if own.products == "matrix" else self._factor_bytes(own)
-        count = max(2 * self.target.processor.core_bytes // (size * depth * panel), 1)
-        features = self.target.features
-        if own.products == "matrix":
-            count = min(count, features.matrix_panels)
-        elif not own.block_depth:
-            count = min(count, features.fetched_panels)
-        return 0 if 2 * count * panel >= estimate(self.columns.extent) else count * panel
+        rows, columns = estimate(self.rows.extent), estimate(self.columns.extent)
+        depth = own.block_depth or estimate(self.depth_run.axis.extent)
+        size = self._factor_bytes(own) if own.products != "matrix" else element_bytes(element)
+        return Points(self.target, rows, columns, depth, outer, size).divided(own)
 
     def _sides(self, own: CpuSchedule) -> tuple[TiledFactor, TiledFactor]:
         sides = self.products.sides_along(own.row_axis, own.vector_axis)

@@ -2,7 +2,7 @@
 
 Registers of whole tiles multiply for many cycles, in which vectors have nothing to do. So the sums
 of a tile stay in its room while the next tile of the block is multiplied: with each step of the
-depth some vectors of the one before are finished, as many as all steps need for a whole tile. The
+depth some rows of the one before are finished, as many as all steps need for a whole tile. The
 last tile of a block is finished behind it.
 """
 
@@ -49,18 +49,16 @@ def may_weave(columns: Dim, depth: Dim, own: CpuSchedule) -> bool:
 
 
 def finish_before(tile: SumTile, column: Scalar, dot: Rows) -> Beside:
-    """What is done beside a tile's products: some vectors of the tile before are finished."""
+    """What is done beside a tile's products: some rows of the tile before are finished."""
     emitter, tiling = tile.emitter, tile.tiling
     before, first_column, count = _before(tile, column)
     length, depth, own = dot.tile[2], tiling.depth.extent, tiling.schedule
     assert isinstance(depth, int)
-    each = -(-own.tile_rows * own.tile_vectors // max(-(-depth // length), 1))
-    whole = emitter.times(count, own.tile_vectors)
+    each = -(-own.tile_rows // max(-(-depth // length), 1))
 
     def some(term: Value) -> None:
         first = emitter.times(emitter.quotient(term, length, True), each)
-        end = emitter.least(emitter.plus(first, each), whole)
-        finish_vectors(before, first_column, first, end)
+        finish_rows(before, first_column, first, emitter.least(emitter.plus(first, each), count))
 
     return some
 
@@ -83,21 +81,22 @@ def finish_last(
     row, count = _last(emitter, rows, own.tile_rows)
     column, _ = _last(emitter, columns, tiles.tiling.panel)
     tile = tiles.tile(scope.child(OUTER), rows, columns, depth, row)
-    finish_vectors(tile, column, 0, emitter.times(count, own.tile_vectors))
+    finish_rows(tile, column, 0, count)
 
 
-def finish_vectors(tile: SumTile, column: Scalar, first: Scalar, end: Scalar) -> None:
-    """Compute what follows some of the vectors of sums in the room of a tile with the panel from
-    `column` on, and store."""
+def finish_rows(tile: SumTile, column: Scalar, first: Scalar, end: Scalar) -> None:
+    """Compute what follows some rows of sums in the room of a tile with the panel from `column` on,
+    and store."""
     emitter, own, tiles = tile.emitter, tile.tiling.schedule, tile.tiles
     room = tiles.scratch
     assert room is not None
 
     def one(number: Scalar, _: Sequence[Value]) -> Sequence[Value]:
-        sums = emitter.load(room, emitter.times(number, own.lanes), tiles.vector, None, None)
-        row = emitter.plus(tile.row, emitter.quotient(number, own.tile_vectors, True))
-        passed = emitter.times(emitter.remainder(number, own.tile_vectors, True), own.lanes)
-        tile.finish_row(row, emitter.plus(column, passed), [None], [sums])
+        begin = emitter.times(number, tile.tiling.panel)
+        sums = [emitter.load(room, emitter.plus(begin, v * own.lanes), tiles.vector, None, None)
+                for v in range(own.tile_vectors)]  # fmt: skip
+        row = emitter.plus(tile.row, number)
+        tile.finish_row(row, column, [None] * own.tile_vectors, sums)
         return ()
 
     emitter.for_loop(first, end, 1, (), one)
@@ -136,5 +135,5 @@ def _last(emitter: Emitter, stretch: Stretch, step: int) -> tuple[Scalar, Scalar
     return begin, emitter.minus(stretch.upper, begin)
 
 
-__all__ = ["Beside", "check_woven", "finish_before", "finish_last", "finish_vectors", "may_weave",
+__all__ = ["Beside", "check_woven", "finish_before", "finish_last", "finish_rows", "may_weave",
            "region_of"]  # fmt: skip
