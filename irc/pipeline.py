@@ -252,6 +252,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("attach-checks"),
         Step("localize"),
         Step("split-reductions"),
+        Step("round-stores"),
         Step("elide-rounding", rounds_once),
     ),
     "loop-to-kernel": (

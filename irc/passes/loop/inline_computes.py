@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import cast
 
 from irc.analysis.contraction import follows_tiles, tiled, times_evaluated
 from irc.analysis.cost import class_of, moved, told, work
@@ -33,6 +34,8 @@ from irc.target.costs import Cost
 
 ONCE = "it differs by column only, and is computed once for its reader"
 EPILOGUE = "it is computed with the sums of a contraction, whose kernel stores it instead of these"
+#: How many maps behind each other are looked through, for who reads sums and of which these are.
+_FAR = 8
 TURNED = "it lays elements out that its readers would gather again and again"
 NEEDED = "its array is needed anyway, by a result or by something else than a compute"
 
@@ -46,7 +49,8 @@ class InlineComputes(Pass):
     All its readers inline it or none does, unless it is a plain view. On a cpu a small map that one
     of them would evaluate again and again is left for that one to compute once (`group-computes`);
     where it differs along some of its axes only, that is a new map over these. On a GPU a map that
-    only widens floats is always inlined, so that the narrow ones are stored.
+    only widens floats is always inlined, so that the narrow ones are stored. What narrows sums of
+    a contraction's tiles stays with them where their readers are computed with those of another.
 
     Before:
         %a = loop.compute par(i: 4) -> map { %x = loop.read %s[i] ... %e = math.exp %x ... }
@@ -96,6 +100,7 @@ class _Chooser:
         # The axes of maps along which what they make differs, as far as that was asked.
         self.matter: dict[Operation, frozenset[str]] = {}
         self.summaries: dict[Operation, Summary] = {}
+        self.numbers = {op: number for number, op in enumerate(block.ops)}
         # The costs before and after that the last decision compared, if any.
         self.weighed: tuple[Cost, Cost] | None = None
 
@@ -171,6 +176,8 @@ class _Chooser:
         if follows_tiles(op, self.target, summary.sources):
             if not all(self.continues(op, read) for read in readers):
                 return EPILOGUE
+            if self.shares_reader(op, readers, summary):
+                return EPILOGUE
         own = points(a.extent for a in op.axis_list)
         evaluations = sum(evaluated_points(read, self.target) for read in readers)
         if external and summary.reads:
@@ -214,6 +221,52 @@ class _Chooser:
                 seen.add(reader)
                 left += [read.parent_op for read in self.readers(reader)]
         return False
+
+    def shares_reader(
+        self, op: loop.ComputeOp, readers: Sequence[loop.ReadOp], summary: Summary
+    ) -> bool:
+        """Whether a map that narrows sums of a contraction's tiles has a reader that is computed
+        with those of a later one: a kernel has tiles of one contraction, so that what comes of
+        these is stored in any case, and half as much if it is narrow."""
+        own = next(s for s in summary.sources if tiled(s.defining_op, self.target) is not None)
+        sums, narrow = (element_bytes(each.type.element)  # type: ignore[attr-defined]
+                        for each in (own, op.results[0]))  # fmt: skip
+        maker, left = own.defining_op, [op]
+        seen: set[Operation] = {op}
+        if narrow >= sums or maker is None:
+            return False
+        for _ in range(_FAR):
+            left = [reader for each in left for reader in self.all_that_continue(each)]
+            for reader in left:
+                others = self.sums_of(reader, seen)
+                if any(self.numbers[other] > self.numbers[maker] for other in others):
+                    return True
+                if any(isinstance(inner, arith.TruncFOp) for inner in reader.block.ops):
+                    return False  # the last one that narrows it is asked
+        return False
+
+    def all_that_continue(self, op: loop.ComputeOp) -> list[loop.ComputeOp]:
+        """The maps over a map's points that read it; none if anything else does."""
+        reads = list(self.readers(op))
+        if not all(self.continues(op, read) for read in reads):
+            return []
+        return [cast(loop.ComputeOp, read.parent_op) for read in reads]
+
+    def sums_of(self, op: loop.ComputeOp, seen: set[Operation]) -> Iterator[Operation]:
+        """The contractions whose kernels multiply tiles that a map's elements come of, by way of
+        maps that were not `seen`, as far as that is looked at."""
+        left = [op]
+        for _ in range(_FAR):
+            makers = [read.source.defining_op for each in left for read in each.reads]
+            left = []
+            for maker in makers:
+                if not isinstance(maker, loop.ComputeOp) or maker in seen:
+                    continue
+                if tiled(maker, self.target) is not None:
+                    yield maker
+                elif is_map(maker):
+                    seen.add(maker)
+                    left.append(maker)
 
     def is_turned(self, op: loop.ComputeOp, readers: list[loop.ReadOp]) -> bool:
         """Whether a map only lays elements out along its innermost axis that lie apart, for readers

@@ -91,7 +91,8 @@ class MergeComputes(Pass):
     """Makes one compute of several over the same space.
 
     Computes merge that read a common array, or of which one reads the other's map at the same
-    point: that value is then used directly. Maps merge with reductions and with scans.
+    point: that value is then used directly. Maps merge with reductions and with scans; those over
+    sums of different contractions don't, whose kernels have one contraction's tiles each.
     Remarks: why a compute and one that it reads, or that reads the same array, stay apart.
 
     `siblings`: readers of an array, the last ones, that are looked at for another one. Spaces are
@@ -196,6 +197,9 @@ class _MergePlanner:
         members = [clusters.ops[number] for c in (a, b) for number in clusters.members[c]]
         if space.kind and any(follows_tiles(m, self.target) for m in members):
             return "a map over the sums of a contraction is computed with these"
+        first, second = (self.sums_read(clusters.members[c]) for c in (a, b))
+        if first and second and not first & second:
+            return "they are computed with the sums of different contractions"
         if space.ops > self.options.max_ops:
             return f"{space.ops} operations together are more than max_ops={self.options.max_ops}"
         if space.outputs > self.options.max_outputs:
@@ -210,6 +214,14 @@ class _MergePlanner:
         del self.spaces[a], self.spaces[b]
         self.spaces[clusters.merge(a, b)] = space
         return None
+
+
+    def sums_read(self, members: Iterable[int]) -> set[Operation]:
+        """The contractions whose kernels multiply tiles that members read the sums of."""
+        ops = [self.clusters.ops[number] for number in members]
+        makers = {read.source.defining_op for op in ops if isinstance(op, loop.ComputeOp)
+                  for read in op.reads}  # fmt: skip
+        return {op for op in makers if op is not None and tiled(op, self.target) is not None}
 
     def misread(self, producer: int, consumer: int) -> str:
         """Why a point of `consumer` can't follow the same one of `producer`: "" where all that it

@@ -170,3 +170,44 @@ def test_values(name):
     for mine, other in zip(results if isinstance(results, tuple | list) else [results], wanted,
                            strict=True):  # fmt: skip
         torch.testing.assert_close(mine.double(), other, rtol=2e-5, atol=2e-4)
+
+
+def two_branches(x, w, v, b):
+    return torch.relu((x @ w.mT + b) + (x @ v.mT + b))
+
+
+def stored_elements(module):
+    """The elements of what kernels store, in order."""
+    (function,) = module.block.ops
+    tops = [op for op in function.block.ops if isinstance(op, loop.ComputeOp | loop.GroupOp)]
+    return [str(result.type.element) for op in tops for result in op.results]
+
+
+BRANCHES = [(64, 96), (80, 96), (80, 96), (80,)]
+
+
+def test_of_two_contractions_that_meet_the_first_has_what_narrows_its_sums():
+    """A kernel has tiles of one contraction, so the other one's sums are stored: rounded."""
+    module = fused(two_branches, BRANCHES, dtype=torch.bfloat16)
+    assert kernels(module) == ["dot map", "dot map"]
+    assert stored_elements(module) == ["bf16", "bf16"]
+    module = fused(two_branches, BRANCHES)
+    assert kernels(module) == ["dot", "dot map"] and stored_elements(module) == ["f32", "f32"]
+
+
+def test_maps_over_sums_of_different_contractions_are_not_merged():
+    def shared(x, w, v, b):
+        first = x @ w.mT + b
+        return first, torch.relu(first + x @ v.mT)
+
+    module = fused(shared, BRANCHES)
+    assert kernels(module) == ["dot map", "dot map"]
+
+
+def test_what_a_pooling_gives_is_stored_as_contractions_read_it():
+    def pooled(x, w):
+        rows = functional.max_pool2d(x, 3, 2, 1).flatten(2)[0].mT
+        return torch.relu(rows @ w.mT), torch.relu(rows @ w.mT + 1)
+
+    module = fused(pooled, [(1, 64, 16, 16), (80, 64)], dtype=torch.bfloat16)
+    assert set(stored_elements(module)) == {"bf16"}
