@@ -11,7 +11,7 @@ from irc.ir.core import Operation, OpResult, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import symbol
 from irc.ir.types import FloatType, TensorType
-from irc.passes.common.bodies import Body, make_compute
+from irc.passes.common.bodies import Body, axis_name, make_compute
 from irc.passes.loop.grouping import group_members
 
 Kernel = loop.ComputeOp | loop.GroupOp
@@ -85,6 +85,10 @@ def _computed(array: Value) -> Value | None:
     assert isinstance(maker, loop.ComputeOp)
     extents = tuple(axis.extent for axis in maker.axis_list if axis.kind == "par")
     whole = maker.output_list[number].kind in ("map", "reduce") and extents == tuple(type_.shape)
+    if value is array and maker.output_list[number] is not loop.MAP:
+        # A group is made of it, which shares its leading axes.
+        leading = maker.axis_list[: len(extents)]
+        whole &= all(a.kind == "par" and a.name == axis_name(k) for k, a in enumerate(leading))
     return value if whole and isinstance(type_.element, FloatType) else None
 
 

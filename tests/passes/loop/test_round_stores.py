@@ -104,6 +104,15 @@ def test_other_arrays_stay(readers):
     assert irc.print_op(module) == before
 
 
+def test_sums_over_leading_axes_stay():
+    """A group shares leading axes."""
+    text = """%s = loop.compute red(i0: 6) par(i1: 4) -> reduce(sum, f32) {
+      %a = loop.read %x[i1, i0] : f32 loop.yield %a } : f32[4]
+    """
+    before, module = narrowed(text + ONE, "%y: bf16[4, 3]")
+    assert irc.print_op(module) == before
+
+
 def test_a_result_of_the_program_stays():
     before, module = narrowed(SUM + ONE, "%s: f32[4], %y: bf16[4, 3]")
     assert irc.print_op(module) == before
