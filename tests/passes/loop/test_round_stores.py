@@ -25,9 +25,13 @@ GROUP = """%s = loop.group (i0: 4) {
     %a = loop.read %t[i0] : f32 %b = math.exp %a : f32 loop.yield %b } : f32[4]
   loop.yield %u : f32[4] } : f32[4]
 """
-BOTH = GROUP.replace("math.exp %a : f32", "arith.mulf %a, %a : f32").replace(
-    "%s =", "%s, %v =").replace("loop.yield %u : f32[4] } : f32[4]",
-                                "loop.yield %t, %u : f32[4], f32[4] } : f32[4], f32[4]")  # fmt: skip
+BOTH = """%s, %v = loop.group (i0: 4) {
+  %t = loop.compute par(i0: 4) red(i1: 6) -> reduce(max, f32) {
+    %a = loop.read %x[i0, i1] : f32 loop.yield %a } : f32[4]
+  %u = loop.compute par(i0: 4) -> map {
+    %a = loop.read %t[i0] : f32 %b = arith.mulf %a, %a : f32 loop.yield %b } : f32[4]
+  loop.yield %t, %u : f32[4], f32[4] } : f32[4], f32[4]
+"""
 
 
 def reader(name: str, rest: str, source: str = "%s[i0]", element: str = "bf16") -> str:
