@@ -77,6 +77,7 @@ KNOWN = {
     "passes/layout/elide_layout_copies.py": {"COPY, READ": NAMES},
     "passes/layout/shared_results.py": {"LIMIT": REACH},
     "passes/loop/elide_rounding.py": {"_MAX_DEPTH": REACH},
+    "passes/loop/inline_computes.py": {"_FAR": REACH},
     "passes/loop/positions.py": {"_MAX_DEPTH": REACH},
 }  # fmt: skip
 

@@ -157,12 +157,12 @@ def _rounding(computed: Value, like: Operation) -> Value:
     body.location = maker.location
     value = body.read(computed, [symbol(axis.name) for axis in axes])
     body.finish([body.add(arith.TruncFOp, (value,), narrow, dict(like.attributes))])
-    made = make_compute(
+    narrowing = make_compute(
         Builder.after(maker), A.ArrayAttr(axes), [loop.MAP], [old.with_element(narrow)],
         body, (), maker,
     )  # fmt: skip
-    made.results[0].name_hint = computed.name_hint
-    return made.results[0]
+    narrowing.results[0].name_hint = computed.name_hint
+    return narrowing.results[0]
 
 
 __all__ = ["RoundStores"]

@@ -74,6 +74,9 @@ def test_a_kernel_multiplies_and_computes_what_follows(
     counts = [sum(isinstance(op, kernel.DotOp) for op in each.walk()) for each in kernels]
     assert counts == {scores: [dots, 0], image: [0, dots]}.get(program, [dots])
     exact = program(*(a.double() for a in args))
+    if program is scores:  # of numbers that are stored rounded
+        stored = (args[0].double() @ args[1].double().mT).bfloat16()
+        exact = torch.softmax(stored.double(), -1)[None]
     off = 8e-3 * exact.abs().max().item()
     torch.testing.assert_close(run(module, *args)[0].double(), exact, rtol=8e-3, atol=off)
 
