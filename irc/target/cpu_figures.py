@@ -271,10 +271,10 @@ class CpuFigures(Speeds):
 _AMX = {
     "core_bytes": 2 << 20,
     "pairs_time": 4.0, "own_products": (190, 140, 95), "own_panels": (130, 140, 104),
-    "own_pairs": (120, 90, 100), "own_pair_panels": (150, 140, 108),
+    "own_pairs": (120, 112, 112), "own_pair_panels": (150, 136, 120),
     "own_split": (1, 60, 140), "own_split_panels": (1, 100, 160),
     # bench/results/xeon_pixels.txt
-    "own_pixels": (150, 110, 100), "own_pair_pixels": (400, 100, 100),
+    "own_pixels": (150, 110, 100), "own_pair_pixels": (400, 120, 110),
     # bench/results/xeon_attention.txt
     "own_attention": 123, "own_pair_attention": 130,
     "causal_rows": (128, 64), "attention_blocks": 1,
