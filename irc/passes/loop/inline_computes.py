@@ -236,7 +236,8 @@ class _Chooser:
         if narrow >= sums or maker is None:
             return False
         for _ in range(_FAR):
-            left = [reader for each in left for reader in self.all_that_continue(each)]
+            every = (reader for each in left for reader in self.all_that_continue(each))
+            left = list(dict.fromkeys(every))
             for reader in left:
                 others = self.sums_of(reader, seen)
                 if any(self.numbers[other] > self.numbers[maker] for other in others):

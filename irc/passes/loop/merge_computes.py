@@ -197,14 +197,14 @@ class _MergePlanner:
         members = [clusters.ops[number] for c in (a, b) for number in clusters.members[c]]
         if space.kind and any(follows_tiles(m, self.target) for m in members):
             return "a map over the sums of a contraction is computed with these"
-        first, second = (self.sums_read(clusters.members[c]) for c in (a, b))
-        if first and second and not first & second:
-            return "they are computed with the sums of different contractions"
         if space.ops > self.options.max_ops:
             return f"{space.ops} operations together are more than max_ops={self.options.max_ops}"
         if space.outputs > self.options.max_outputs:
             limit = self.options.max_outputs
             return f"{space.outputs} results together are more than max_outputs={limit}"
+        first, second = (self.sums_read(clusters.members[c]) for c in (a, b))
+        if first and second and not first & second:
+            return "they are computed with the sums of different contractions"
         if not clusters.can_merge(a, b):
             return "what stands between them needs the one and is needed by the other"
         if misread := self.misread(a, b) or self.misread(b, a):

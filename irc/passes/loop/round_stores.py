@@ -115,8 +115,8 @@ def _store_narrow(
         array.type = computed.type
     elif isinstance(kernel, loop.GroupOp):
         rounded = _rounding(computed, narrowings[0])
-        terminator = kernel.yield_op
-        terminator.set_operand(list(terminator.values).index(computed), rounded)
+        assert isinstance(array, OpResult)
+        kernel.yield_op.set_operand(kernel.results.index(array), rounded)
         array.type = rounded.type
     else:
         rounded = _rounding(computed, narrowings[0])
