@@ -11,6 +11,7 @@ import torch
 import irc
 from irc.dialects import arith, loop
 from irc.dialects.kernel import KernelFuncOp, PrefetchOp, StoreOp
+from irc.interp import core as interp
 from irc.interp.core import run
 from irc.ir.passes import PassManager
 from irc.target import Target
@@ -439,16 +440,40 @@ def test_other_elements(element):
     torch.testing.assert_close(got, a @ b)
 
 
-@pytest.mark.parametrize("rows, each", [(6, 2), (12, 1), (31, 1), (13, 1)])
-def test_few_tiles_of_rows_fetch_more_of_the_next_panel(rows, each):
-    """Of two lines for each term."""
-    entries = "tile_rows = 6 : i64, tile_vectors = 2 : i64, lanes = 16 : i64, inner = \"rows\""
-    text = PANELS.format(a=matrix((rows, 70)), w=matrix((2, 70, 32)), y=matrix((rows, 64)), n=64,
+@pytest.mark.parametrize("rows, terms, each", [
+    (6, 2, 2), (12, 2, 1), (31, 2, 1), (13, 2, 1), (31, 8, 4), (31, 1, 1), (54, 4, 1),
+])  # fmt: skip
+def test_few_tiles_of_rows_fetch_more_of_the_next_panel(rows, terms, each):
+    """Of two lines for each term: with each, or with each turn of the innermost loop where that is
+    less. All tiles together fetch each line of all panels behind the first."""
+    entries = (f"tile_rows = 6 : i64, tile_vectors = 2 : i64, lanes = 16 : i64, terms = {terms} : "
+               "i64, inner = \"rows\"")  # fmt: skip
+    text = PANELS.format(a=matrix((rows, 72)), w=matrix((3, 72, 32)), y=matrix((rows, 96)), n=96,
                          entries=entries)  # fmt: skip
-    text = text.replace(", 16)", ", 32)").replace("m: 30", f"m: {rows}")
-    (kernel,) = (op for op in formed(text).walk() if isinstance(op, KernelFuncOp))
+    text = text.replace(", 16)", ", 32)").replace("m: 30", f"m: {rows}").replace("k: 70", "k: 72")
+    module = formed(text)
+    (kernel,) = (op for op in module.walk() if isinstance(op, KernelFuncOp))
     pointers = [op.pointer for op in kernel.walk() if isinstance(op, PrefetchOp)]
     assert pointers == [kernel.block.arguments[1]] * each
+
+
+@pytest.mark.parametrize("rows, terms", [(6, 2), (12, 4), (31, 8), (31, 2), (80, 4), (80, 24)])
+def test_tiles_of_rows_fetch_all_of_the_next_panel(rows, terms, monkeypatch):
+    entries = (f"tile_rows = 6 : i64, tile_vectors = 2 : i64, lanes = 16 : i64, terms = {terms} : "
+               "i64, inner = \"rows\", pack_left = false, rows_ahead = 0 : i64")  # fmt: skip
+    text = PANELS.format(a=matrix((rows, 72)), w=matrix((3, 72, 32)), y=matrix((rows, 96)), n=96,
+                         entries=entries)  # fmt: skip
+    text = text.replace(", 16)", ", 32)").replace("m: 30", f"m: {rows}").replace("k: 70", "k: 72")
+    lines = set()
+
+    def fetched(frame, op):
+        lines.add(int(frame[op.offset]) // 16)
+
+    monkeypatch.setitem(interp._handlers, PrefetchOp, fetched)
+    module = formed(text)
+    run(module, *arguments(module))
+    of_panel = 72 * 32 // 16
+    assert set(range(of_panel, 3 * of_panel)) <= lines
 
 
 @pytest.mark.parametrize("columns, entries, cleared", [

@@ -245,7 +245,7 @@ CASES = {
     "group": (PAIRS, 2, 3, {"pack_left": True, "pack_right": True}),
     "offset": (FOURS, 128, 3, {"group": 4, "pack_left": True, "pack_right": True}),
     "tile_columns": (UNPACKED, 2, 0),
-    "terms": (PRODUCT, 4, 0),
+    "terms": (PRODUCT, 8, 0),
     "in_turn": (PRODUCT, True, 1),
     "woven": (REGISTERS, False, 1),
     "skew": (PRODUCT, 32, 0),

@@ -1,8 +1,9 @@
 """What a tile has fetched while its sums are computed: the next panel, what is packed next, or
 the rows of a later tile.
 
-The tiles of rows that a panel meets share its lines: each has some fetched for each term, and all
-tiles together all, so that few rows read a weight as fast as the memory gives it.
+The tiles of rows that a panel meets share its lines: each has some fetched for each term or turn of
+the innermost loop, and all tiles together all, so that few rows read a weight as fast as the memory
+gives it, and many spend little on it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import attrs
+
 from irc.analysis.loop import estimate
 from irc.dialects import kernel
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import coefficient, substitute
 from irc.ir.types import element_bytes
 from irc.passes.kernel.cpu.contraction.ahead import LINE_BITS
-from irc.passes.kernel.cpu.emit import Scalar
+from irc.passes.kernel.cpu.emit import Emitter, Scalar
 from irc.passes.kernel.cpu.place import OUTER
 
 if TYPE_CHECKING:
@@ -30,22 +33,45 @@ if TYPE_CHECKING:
 Fetch = Callable[[Scalar], None]
 
 
-def fetch_ahead(tile: SumTile, column: Scalar) -> Fetch | None:
-    """What has memory fetched at a place of the depth: of what is packed next, where its terms
-    lie side by side, else of the next panel."""
-    number = tile.number
-    if number is None:
-        return None
-    return _fetch_source(tile, column, number) or _fetch_panel(tile, column, number)
+@attrs.frozen
+class Turn:
+    """What is fetched at a time, from a place of the depth on: in the time of so many `terms`."""
+
+    terms: int
+    fetch: Fetch
+
+    def behind(self, place: Scalar, emitter: Emitter) -> Turn:
+        """The same, of places that count from another one on."""
+        return Turn(self.terms, lambda term: self.fetch(emitter.plus(place, term)))
 
 
-def _fetch_panel(tile: SumTile, column: Scalar, number: Scalar) -> Fetch:
-    """Some lines of the cache for each term, or group of them, others with each tile of rows."""
-    emitter, tiling = tile.emitter, tile.tiling
+def turns_of(tile: SumTile, column: Scalar) -> list[Turn]:
+    """What has memory fetched while a tile's sums are computed, that of most terms first: what is
+    packed next, where its terms lie side by side, else the next panel; and rows of a later tile."""
+    number, turns = tile.number, []
+    if number is not None:
+        columns = _source_turn(tile, column, number) or _panel_turn(tile, column, number)
+        turns.append(columns)
+    if tile.tiling.schedule.rows_ahead:
+        turns.append(_rows_turn(tile))
+    return sorted(turns, key=lambda turn: -turn.terms)
+
+
+def _panel_turn(tile: SumTile, column: Scalar, number: Scalar) -> Turn:
+    """Some lines of the cache of the next panel, others with each tile of rows. A turn is as long
+    as the innermost loop's body where that saves some: with many tiles, a line of a term is more
+    than there is to fetch."""
+    emitter, tiling, tiles = tile.emitter, tile.tiling, tile.whole_tiles
     pointer, type_, step = tile.right_array()
     line = LINE_BITS // type_.width  # type: ignore[attr-defined]
-    each = -(-tiling.panel * tiling.group // (line * tile.whole_tiles))
+    passed = tiling.panel * tiling.group
+    each, several = (-(-passed * terms // (line * tiles)) for terms in (1, tile.terms_in_turn))
+    terms = tile.terms_in_turn if several < each * tile.terms_in_turn else 1
+    each = several if terms > 1 else each
     begin = _next_panel(tile, column)
+    if terms > 1:
+        # Tiles behind those that have fetched all lines begin with the first again.
+        number = emitter.remainder(number, max(-(-passed * terms // (line * each)), 1), True)
     begin = emitter.plus(begin, emitter.times(number, each * line))
 
     def fetch(place: Scalar) -> None:
@@ -54,7 +80,7 @@ def _fetch_panel(tile: SumTile, column: Scalar, number: Scalar) -> Fetch:
             there = emitter.value(emitter.plus(here, number * line))
             emitter.effect(kernel.PrefetchOp, (pointer, there))
 
-    return fetch
+    return Turn(terms * tiling.group, fetch)
 
 
 def _next_panel(tile: SumTile, column: Scalar) -> Scalar:
@@ -69,7 +95,7 @@ def _next_panel(tile: SumTile, column: Scalar) -> Scalar:
     return tile.right_place(column, scope)
 
 
-def _fetch_source(tile: SumTile, column: Scalar, number: Scalar) -> Fetch | None:
+def _source_turn(tile: SumTile, column: Scalar, number: Scalar) -> Turn | None:
     """What is packed into this panel's place next, the columns of the next point. Each tile of
     rows has some of the columns fetched, in turn with the terms."""
     emitter, tiling, own = tile.emitter, tile.tiling, tile.tiling.schedule
@@ -99,33 +125,25 @@ def _fetch_source(tile: SumTile, column: Scalar, number: Scalar) -> Fetch | None
         there = emitter.plus(emitter.plus(begin, place), line)
         emitter.effect(kernel.PrefetchOp, (pointer, emitter.value(there)))
 
-    return fetch
+    return Turn(tiling.group, fetch)
 
 
-class NextRows:
-    """Rows that a later tile multiplies, where they lie: a line of the cache of each is fetched in
-    the time of as many terms as it has."""
+def _rows_turn(tile: SumTile) -> Turn:
+    """Rows that a later tile multiplies, where they lie: a line of the cache of each in the time of
+    as many terms as it has."""
+    emitter, lines, tiling = tile.emitter, tile.left_lines(), tile.tiling
+    access, own = tiling.left.access, tiling.schedule
+    assert access is not None
+    apart = emitter.scalar(coefficient(access.expression, tiling.rows.name) or 0, tile.scope)
+    passed = emitter.times(apart, own.tile_rows * own.rows_ahead)
+    places = [emitter.plus(place, passed) for place in lines.places]
 
-    def __init__(self, tile: SumTile) -> None:
-        emitter, lines, tiling = tile.emitter, tile.left_lines(), tile.tiling
-        access, own = tiling.left.access, tiling.schedule
-        assert access is not None
-        self.emitter, self.pointer = emitter, lines.pointer
-        self.terms = LINE_BITS // lines.element.width  # type: ignore[attr-defined]
-        apart = emitter.scalar(coefficient(access.expression, tiling.rows.name) or 0, tile.scope)
-        passed = emitter.times(apart, own.tile_rows * own.rows_ahead)
-        self.places = [emitter.plus(place, passed) for place in lines.places]
+    def fetch(place: Scalar) -> None:
+        for begin in places:
+            there = emitter.value(emitter.plus(begin, place))
+            emitter.effect(kernel.PrefetchOp, (lines.pointer, there))
 
-    @classmethod
-    def of(cls, tile: SumTile) -> NextRows | None:
-        """None where the schedule asks for none."""
-        return cls(tile) if tile.tiling.schedule.rows_ahead else None
-
-    def fetch(self, place: Scalar) -> None:
-        """The lines with the elements at a place of the depth."""
-        for begin in self.places:
-            there = self.emitter.value(self.emitter.plus(begin, place))
-            self.emitter.effect(kernel.PrefetchOp, (self.pointer, there))
+    return Turn(LINE_BITS // lines.element.width, fetch)  # type: ignore[attr-defined]
 
 
 def lies_in_rows(left: TiledFactor, depth: AxisRun, own: CpuSchedule) -> bool:
@@ -163,4 +181,4 @@ def check_rows_ahead(tiling: Tiling) -> None:
                         op=tiling.products.member.compute)  # fmt: skip
 
 
-__all__ = ["NextRows", "check_rows_ahead", "fetch_ahead", "rows_ahead"]
+__all__ = ["Turn", "check_rows_ahead", "rows_ahead", "turns_of"]

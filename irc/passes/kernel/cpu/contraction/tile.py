@@ -13,7 +13,7 @@ from irc.ir.core import Value
 from irc.ir.symbols import coefficient, substitute
 from irc.passes.kernel.cpu.contraction.ahead import NextPanel, pack_panel, panel_place
 from irc.passes.kernel.cpu.contraction.along_depth import Lines, fill_room
-from irc.passes.kernel.cpu.contraction.fetching import NextRows, fetch_ahead
+from irc.passes.kernel.cpu.contraction.fetching import Turn, turns_of
 from irc.passes.kernel.cpu.contraction.groups import term_masks, whole_groups
 from irc.passes.kernel.cpu.contraction.kept import KeptSums
 from irc.passes.kernel.cpu.contraction.matrices import multiply
@@ -177,14 +177,15 @@ class SumTile:
         wide = emitter.vector_type(self.tiling.factor_element, arithmetic.several)
 
         copies = self._copies_ahead(column, masks)
-        fetch = None if copies else fetch_ahead(self, column)
+        turns = [] if copies is not None else turns_of(self, column)
+        every_term = [turn for turn in turns if turn.terms == group]
 
         def at(
             place: Scalar, carried: Sequence[Value], one: Value | None = None,
             every: Value | None = None,
         ) -> list[Value]:  # fmt: skip
-            if fetch is not None and one is None:
-                fetch(place)
+            for turn in every_term if one is None else ():
+                turn.fetch(place)
             factors = right(place, every)
             sums = list(carried[:own])
             ones = left(place, one)
@@ -200,10 +201,8 @@ class SumTile:
         sums = [*arithmetic.initial(own), *arithmetic.beside(count)]
         if copies is not None:
             begin, sums = self._with_copies(copies, at, sums)
-        rows = NextRows.of(self) if copies is None else None
-        if rows is not None:
-            begin, sums = self._with_rows(rows, begin, middle, at, sums)
-        sums = self._over_terms(begin, middle, sums, at)
+        longer = [turn for turn in turns if turn.terms > group]
+        sums = self._over_turns(longer, begin, middle, sums, at)
         if middle is not upper:
             sums = emitter.for_loop(
                 middle, upper, group, sums,
@@ -226,24 +225,27 @@ class SumTile:
             innermost.attributes["unroll"] = A.IntegerAttr(self.tiling.schedule.terms)
         return sums
 
-    def _with_rows(
-        self, rows: NextRows, lower: Scalar, upper: Scalar, at: Callable[..., list[Value]],
-        initial: list[Value],
-    ) -> tuple[Scalar, list[Value]]:  # fmt: skip
-        """The sums of the terms of whole lines, for each of which the next rows have one fetched,
-        and where the others begin."""
-        emitter, terms = self.emitter, rows.terms
+    def _over_turns(
+        self, turns: Sequence[Turn], lower: Scalar, upper: Scalar, sums: list[Value],
+        at: Callable[..., list[Value]],
+    ) -> list[Value]:  # fmt: skip
+        """The sums of terms, in turns with each of which something is fetched."""
+        if not turns:
+            return self._over_terms(lower, upper, sums, at)
+        emitter, (turn, *shorter) = self.emitter, turns
         passed = emitter.minus(upper, lower)
-        count = emitter.times(emitter.quotient(passed, terms, True), terms)
+        count = emitter.times(emitter.quotient(passed, turn.terms, True), turn.terms)
         end = emitter.plus(lower, count)
 
         def some(place: Scalar, carried: Sequence[Value]) -> list[Value]:
-            rows.fetch(place)
-            return self._over_terms(
-                0, terms, carried, lambda term, sums: at(emitter.plus(place, term), sums)
-            )
+            turn.fetch(place)
+            return self._over_turns(
+                [each.behind(place, emitter) for each in shorter], 0, turn.terms, list(carried),
+                lambda term, sums: at(emitter.plus(place, term), sums),
+            )  # fmt: skip
 
-        return end, emitter.for_loop(lower, end, terms, initial, some)
+        sums = emitter.for_loop(lower, end, turn.terms, sums, some)
+        return self._over_terms(end, upper, sums, at)
 
     def _copies_ahead(self, column: Scalar, masks: Masks) -> NextPanel | None:
         """What this tile copies of the next panel."""
@@ -425,6 +427,11 @@ class SumTile:
     def is_whole(self) -> bool:
         """Whether it has all rows that a tile may have."""
         return self.count == self.tiles.schedule.tile_rows
+
+    @property
+    def terms_in_turn(self) -> int:
+        """Terms, or groups of them, that the innermost loop adds at a time."""
+        return self.tiles.schedule.terms
 
     @property
     def number(self) -> Scalar | None:
