@@ -13,7 +13,7 @@ irc's is beside that is a figure of the processor, too (`own_pixels`, `own_pair_
 from __future__ import annotations
 
 from irc.analysis.loop import points
-from irc.analysis.processor_ways import how_many, multiplies_parts
+from irc.analysis.processor_ways import crowded, how_many, multiplies_parts
 from irc.dialects import aten, graph
 from irc.dialects.graph.inferred import tensor_type
 from irc.ir.symbols import Dim, free_symbols, substitute
@@ -42,6 +42,7 @@ def pixel_speed(call: graph.CallAten, target: Target) -> int:
     if speeds is None or not known:
         return 0
     numbers = [how_many(sizes[0], sizes[2], target) for sizes in known]
+    speeds = crowded(speeds, target)
     return 0 if min(numbers) < 0 else min(speeds[number] for number in numbers)
 
 

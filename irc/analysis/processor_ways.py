@@ -164,13 +164,24 @@ def _speeds(element: Type, packed: bool, target: Target) -> tuple[int, ...] | No
     """Those of irc's kernels for factors of an element, for few, some and many rows."""
     features = target.features
     if element is f32:
-        return features.own_panels if packed else features.own_products
-    if element is bf16:
-        return features.own_pair_panels if packed else features.own_pairs
-    return None
+        speeds = features.own_panels if packed else features.own_products
+    elif element is bf16:
+        speeds = features.own_pair_panels if packed else features.own_pairs
+    else:
+        return None
+    return crowded(speeds, target)
+
+
+def crowded(speeds: tuple[int, ...], target: Target) -> tuple[int, ...]:
+    """Speeds, in % of the library's, with as many threads as the target has: what the library has
+    of its own beside others (`crowded_library`)."""
+    features = target.features
+    if target.threads <= features.split_threads:
+        return speeds
+    return tuple(speed * 100 // features.crowded_library for speed in speeds)
 
 
 __all__ = [
-    "fills_panels", "how_many", "multiplies_parts", "panels_speed", "processor_ways", "takes_parts",
-    "whole_tiles",
+    "crowded", "fills_panels", "how_many", "multiplies_parts", "panels_speed", "processor_ways",
+    "takes_parts", "whole_tiles",
 ]  # fmt: skip

@@ -145,6 +145,10 @@ class CpuFigures(Speeds):
         "tiles take up to 4.8 times as long for a while and the slowest thread decides, two and "
         "four threads are about as fast, eight and sixteen slower "
         "(bench/results/xeon_products.txt)", least=0)] = 4
+    crowded_library: Annotated[int, Figure(
+        "% of its speed", "beside irc's kernels, that the library's products and convolutions keep "
+        "with more threads than `split_threads`: its threads wait for the slowest of them, irc's "
+        "take what others have not begun (bench/results/xeon_crowd.txt)", least=1, most=100)] = 100
     own_attention: Annotated[int, Figure(
         "% of ATen's speed", "that attention of irc's own has in f32 (a Zen 4: "
         "bench/results/zen4_attention.txt)")] = 90
@@ -272,7 +276,7 @@ _AMX = {
     "core_bytes": 2 << 20,
     "pairs_time": 4.0, "own_products": (190, 140, 95), "own_panels": (130, 140, 104),
     "own_pairs": (120, 112, 112), "own_pair_panels": (150, 136, 120),
-    "own_split": (1, 60, 140), "own_split_panels": (1, 100, 160),
+    "own_split": (1, 60, 140), "own_split_panels": (1, 100, 160), "crowded_library": 72,
     # bench/results/xeon_pixels.txt
     "own_pixels": (150, 110, 100), "own_pair_pixels": (400, 120, 110),
     # bench/results/xeon_attention.txt

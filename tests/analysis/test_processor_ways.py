@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import irc
+from irc.analysis.pixel_ways import pixel_speed
 from irc.analysis.processor_ways import fills_panels, multiplies_parts, processor_ways
 from irc.dialects import graph
 from irc.ir.passes import PassContext, PassManager
@@ -148,6 +149,22 @@ def test_parts_are_multiplied_where_figures_say_that_they_are_faster(
         several = attrs.evolve(target, threads=target.features.split_threads + 1)
         assert not multiplies_parts(sizes, f32, several, frozen)
         assert not multiplies_parts(sizes, bf16, target, frozen)
+
+
+def test_with_many_threads_the_library_has_less_of_its_speed() -> None:
+    """Those of products, and of convolutions of single pixels."""
+    base = Target.named("avx512")
+    figures = {"own_products": (120, 110, 95), "own_panels": (130, 140, 95),
+               "own_pixels": (100, 100, 90), "crowded_library": 72}  # fmt: skip
+    few = attrs.evolve(base, processor=evolve(base.processor, **figures))
+    many = attrs.evolve(few, threads=few.features.split_threads + 1)
+    product = call_of(torch.mm, *factors(256, 256))
+    pixels = call_of(torch.conv2d, torch.empty(1, 256, 16, 16), torch.empty(256, 256, 1, 1))
+    for target, best, speed in ((few, "aten", 90), (many, "irc", 125)):
+        for frozen in (False, True):
+            ways = processor_ways(product, target, frozen)
+            assert ways is not None and ways.best == best
+        assert pixel_speed(pixels, target) == speed
 
 
 def test_registers_of_whole_tiles_take_terms_and_columns_that_are_known() -> None:

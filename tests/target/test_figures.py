@@ -466,6 +466,7 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "joined_least", "library_share", "library_rates", "sure", "most_parts",
              "part_depth", "library_tile", "sure_pieces", "lone_bytes", "product_rows",
              "own_products", "own_panels", "own_split", "own_split_panels", "split_threads",
+             "crowded_library",
              "own_pairs", "own_pair_panels", "own_pixels", "own_pair_pixels", "sure_products",
              "own_windows", "many_taps", "most_taps", "most_jammed",
              "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",

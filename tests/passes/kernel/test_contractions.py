@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 
+import attrs
 import pytest
 import torch
 
@@ -382,6 +383,16 @@ def test_tiles_have_fewer_rows_where_panels_are_packed_by_them(rows, tile_rows, 
     entries = compute.schedule.entries
     assert [entries.get(k).value for k in ("tile_rows", "pack_ahead")] == [tile_rows, ahead]
     PassManager.parse("form-kernels", verify="each").run(module)
+
+
+@pytest.mark.parametrize("threads", [1, 3, 8, 16, 48])
+@pytest.mark.parametrize("rows, columns", [(196, 512), (147, 400), (343, 96)])
+def test_panels_are_packed_ahead_by_points_that_have_tiles_enough(rows, columns, threads):
+    """Those of the tiles that are chosen at last: tiles of fewer rows have other points."""
+    text = product(rows, 2048, columns, "products = \"lanes\"", across=["right"])
+    module = irc.parse(text)
+    carry(module, attrs.evolve(Target.named("avx512"), threads=threads))
+    PassManager.parse("schedule,form-kernels", verify="each").run(module)
 
 
 @pytest.mark.parametrize("entries, message", [

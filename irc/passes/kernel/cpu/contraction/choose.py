@@ -249,18 +249,18 @@ class _TileChooser:
         """The points of the parallel space, and whether panels are packed ahead in them, for which
         rows may have more tiles, of as few rows as a `share` of one: 65 x 3072 x 768 takes 0.72 of
         the time in tiles of 4 rows that pack ahead of that in tiles of 5 that don't."""
-        asked = own.has("pack_ahead")
-        fill(pack_ahead=self._ahead(own, 0))
-        points = self._points(own)
-        if not asked:
-            rows, most = own.point_rows if own.has("point_rows") else points[0], own.tile_rows
+        if not own.has("pack_ahead"):
+            fixed, most = own.has("point_rows"), own.tile_rows
             for own.tile_rows in range(most, -(-most // share) - 1, -1):
+                # The points are those of tiles of so many rows, which pack ahead.
+                own.pack_ahead = self.target.features.least_ahead_terms
+                rows = own.point_rows if fixed else self._points(own)[0]
                 own.pack_ahead = self._ahead(own, rows)
                 if own.pack_ahead:
                     break
             else:
                 own.tile_rows = most
-            points = self._points(own)
+        points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
 
     def _ahead(self, own: CpuSchedule, point_rows: int) -> int:
