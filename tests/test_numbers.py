@@ -46,6 +46,7 @@ KNOWN = {
     "passes/graph/result_types.py": {"SIZE_OF_SYMBOL": NAMES},
     "passes/graph/split_signs.py": {"INT64_MIN": FORMAT},
     "passes/frozen/weight_parts.py": {"UPPER": FORMAT},
+    "passes/host/plan_memory.py": {"SAMPLES": REACH},
     "passes/kernel/cpu/contraction/by_size.py": {"RUNGS": REACH},
     "passes/kernel/cpu/contraction/ahead.py": {"LINE_BITS": FORMAT},
     "passes/kernel/cpu/contraction/row_tiles.py": {"EXACT_ROWS": REACH},

@@ -16,7 +16,7 @@ from irc.analysis.loop import points
 from irc.analysis.processor_ways import crowded, how_many, multiplies_parts
 from irc.dialects import aten, graph
 from irc.dialects.graph.inferred import tensor_type
-from irc.ir.symbols import Dim, free_symbols, substitute
+from irc.ir.symbols import Dim, value_at
 from irc.ir.types import bf16, f32
 from irc.target import Target
 
@@ -56,11 +56,12 @@ def _product(call: graph.CallAten, symbols: int) -> tuple[int, int, int] | None:
     if set(weight.shape[2:]) != {1} or tensor_type(arguments["input"]).element != weight.element:
         return None
     result: tuple[Dim, ...] = tensor_type(call.results[0]).shape
-    result = tuple(substitute(size, dict.fromkeys(free_symbols(size), symbols)) for size in result)
+    places = [value_at(size, symbols) for size in (result[0], *result[2:])]
     columns, terms = weight.shape[:2]
-    if not isinstance(columns, int) or not isinstance(terms, int) or 0 in (*result, terms):
+    if not isinstance(columns, int) or not isinstance(terms, int) or 0 in (*places, columns, terms):
         return None
-    return points((result[0], *result[2:])), terms, columns
+    known = [place for place in places if place is not None]
+    return (points(known), terms, columns) if len(known) == len(places) else None
 
 
 __all__ = ["pixel_speed", "pixels_in_parts"]

@@ -18,7 +18,7 @@ from irc.analysis.product_ways import Ways
 from irc.analysis.products import factors
 from irc.dialects import graph
 from irc.dialects.kernel.dots import Rows, rows_of, split_rows_of
-from irc.ir.symbols import Dim, free_symbols, substitute
+from irc.ir.symbols import Dim, free_symbols, value_at
 from irc.ir.types import TensorType, Type, bf16, f32
 from irc.target import Target
 from irc.target.costs import Cost
@@ -47,15 +47,15 @@ def processor_ways(
     sizes = (*left.shape, right.shape[-1])
     if not _fills_tiles(sizes, left.element, target):
         return None
-    names = {name for size in sizes for name in free_symbols(size)}
-    numbers = target.features.product_rows if names else (0,)
+    symbolic = any(free_symbols(size) for size in sizes)
     every = []
-    for rows in numbers:
-        known = [substitute(size, dict.fromkeys(names, rows)) for size in sizes]
-        rounded = [estimate(size) for size in known]
-        every.append(_ways(rounded, left.element, target, frozen, splits, frozen and not names))
+    for number in target.features.product_rows if symbolic else (0,):
+        known = [value for size in sizes if (value := value_at(size, number)) is not None]
+        if len(known) < len(sizes):
+            continue  # No program has these sizes.
+        every.append(_ways(known, left.element, target, frozen, splits, frozen and not symbolic))
     known_ways = [ways for ways in every if ways is not None]
-    if len(known_ways) < len(every):
+    if len(known_ways) < max(len(every), 1):
         return None
     return max(known_ways, key=lambda ways: ways.own / ways.library)
 

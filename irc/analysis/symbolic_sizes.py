@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import attrs
 
-from irc.ir.symbols import Dim, free_symbols, substitute
+from irc.ir.symbols import Dim, free_symbols, value_at
 
 MOST = 1 << 16
 """Sizes that are looked at."""
@@ -28,14 +28,17 @@ class SymbolicSize:
         """That of an expression with symbols."""
         return cls(dim, tuple(sorted(free_symbols(dim))))
 
-    def values(self, size: int) -> dict[str, Dim]:
-        """The last symbol makes it so large, or as nearly as it can, and every other one is 1."""
-        ones: dict[str, Dim] = dict.fromkeys(self.names, 1)
-        step = substitute(self.dim, ones)
-        assert isinstance(step, int)
-        return {**ones, self.names[-1]: max(size // max(step, 1), 1)}
+    def values(self, size: int) -> dict[str, int]:
+        """The last symbol makes it so large, or as nearly as it can; every other one is 1, or the
+        least power of two with which there is something of that size: the image of a convolution
+        with a stride of 32 has at least so many pixels."""
+        powers = (1 << k for k in range(MOST.bit_length()))
+        base = next((power for power in powers if value_at(self.dim, power)), 1)
+        step = (value_at(self.dim, base) or 1) // base
+        known = dict.fromkeys(self.names, base)
+        return {**known, self.names[-1]: max(size // max(step, 1), base)}
 
-    def least(self, holds: Callable[[dict[str, Dim]], bool]) -> int | None:
+    def least(self, holds: Callable[[dict[str, int]], bool]) -> int | None:
         """The least size from which on something holds of the symbols' values, as it does for all
         larger ones; None where it doesn't for `MOST`."""
         low, high = 0, MOST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from irc.ir.symbols import Dim, Expr, evaluate, free_symbols, known_nonnegative
+from irc.ir.symbols import Dim, Expr, known_nonnegative, value_at
 from irc.ir.types import TensorType, contiguous_strides
 
 Dims = Sequence[Dim]
@@ -16,11 +16,8 @@ def estimate(dim: Dim) -> int:
     """A size for decisions: symbols count as `SYMBOLIC_SIZE`."""
     if not isinstance(dim, Expr):
         return dim
-    try:
-        value = evaluate(dim, dict.fromkeys(free_symbols(dim), SYMBOLIC_SIZE))
-    except (ValueError, ZeroDivisionError):
-        return SYMBOLIC_SIZE
-    return int(value)
+    known = value_at(dim, SYMBOLIC_SIZE)
+    return SYMBOLIC_SIZE if known is None else known
 
 
 def same_layout(shape: Dims, a: Dims, b: Dims) -> bool:

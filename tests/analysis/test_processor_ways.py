@@ -12,9 +12,11 @@ import torch
 import irc
 from irc.analysis.pixel_ways import pixel_speed
 from irc.analysis.processor_ways import fills_panels, multiplies_parts, processor_ways
+from irc.analysis.symbolic_sizes import SymbolicSize
 from irc.dialects import graph
 from irc.ir.passes import PassContext, PassManager
-from irc.ir.types import bf16, f32
+from irc.ir.symbols import Dim, floordiv, symbol, value_at
+from irc.ir.types import TensorType, bf16, f32
 from irc.options.options import from_mapping
 from irc.target import Target
 from irc.target.cpu import TargetFeatures
@@ -22,6 +24,8 @@ from irc.target.figures import evolve
 from tests.passes.frozen.freezing_support import known_program
 
 FIGURES = "product_rows = [4, 16, 128], own_products = [{}], own_panels = [{}]"
+
+S0, S1 = symbol("s0"), symbol("s1")
 
 
 def target(plain: str = "200, 150, 90", frozen: str = "300, 110, 100", more: str = "") -> Target:
@@ -181,6 +185,28 @@ def test_registers_of_whole_tiles_take_terms_and_columns_that_are_known() -> Non
 def test_of_sizes_that_are_symbols_nothing_is_known() -> None:
     call = call_of(torch.mm, *factors(64, 64), dynamic=True)
     assert processor_ways(call, target(), False) is None
+
+
+def test_sizes_that_no_program_has_count_for_nothing() -> None:
+    """With 1 in its place the symbol makes a size that is divided by 0."""
+    weight = torch.empty(96, 768)
+    call = call_of(lambda x: x.reshape(x.shape[0] // 4, -1, 96) @ weight,
+                   torch.empty(64, 96), dynamic=True)  # fmt: skip
+    left = call.operands[0].type
+    assert isinstance(left, TensorType) and value_at(left.shape[-2], 1) is None
+    known = processor_ways(call, target("200, 150, 110"), False)
+    assert known is not None and known.best == "irc"
+
+
+@pytest.mark.parametrize(("size", "number", "values"), [
+    (4 * S0, 100, {"s0": 25}), (S0 * S1, 100, {"s0": 1, "s1": 100}), (4 * S0, 2, {"s0": 1}),
+    (floordiv(S0, 32), 4, {"s0": 32}), (floordiv(S0, 32) * S1, 100, {"s0": 32, "s1": 100}),
+    (floordiv(S0 * S1, floordiv(S0, 4)), 64, {"s0": 4, "s1": 16}),
+])  # fmt: skip
+def test_symbols_have_values_with_which_there_is_a_size(
+    size: Dim, number: int, values: dict[str, int]
+) -> None:
+    assert SymbolicSize.of(size).values(number) == values
 
 
 def test_the_pipeline_does_what_the_figures_say() -> None:

@@ -45,6 +45,7 @@ from irc.ir.symbols.walk import (
     is_index_expression,
     replace,
     substitute,
+    value_at,
 )
 
 __all__ = [
@@ -98,5 +99,6 @@ __all__ = [
     "substitute",
     "symbol",
     "terms_of",
+    "value_at",
     "to_sympy",
 ]

@@ -253,6 +253,19 @@ def evaluate(d: Dim, env: Mapping[str, int]) -> int:
     return operation(*values)
 
 
+def value_at(d: Dim, env: Mapping[str, int] | int) -> int | None:
+    """d's value where env gives every symbol, or is what all are; None where it has none: a divisor
+    is 0, or an opaque function has no value."""
+    if not isinstance(d, Expr):
+        return d
+    try:
+        if isinstance(env, int):
+            env = dict.fromkeys(free_symbols(d), env)
+        return int(evaluate(d, env))
+    except (SymbolError, ZeroDivisionError):
+        return None
+
+
 def evaluate_with(
     d: Dim, env: Mapping[str, T], operations: Mapping[str, Callable[..., T]]
 ) -> T | int:

@@ -12,7 +12,7 @@ from irc.dialects import host
 from irc.dialects.host.memory import Life, lifetimes
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, Expr, provable_le
+from irc.ir.symbols import Dim, Expr, provable_le, value_at
 from irc.target.record import lone_bytes
 
 
@@ -158,18 +158,47 @@ def _tightest_gap(busy: list[tuple[int, int]], size: int) -> int:
 def place_symbolic(lives: list[Life], start: int) -> None:
     """Place the allocations of symbolic size in slots from byte `start` on."""
     slots: list[_Slot] = []
+    room = _Room()
     end: Dim = start
     for life in sorted(lives, key=lambda a: a.start):
         free = [slot for slot in slots if slot.until < life.start]
         slot = next((s for s in free if s.size is life.size), None)
         if slot is None:
-            slot = next((s for s in free if provable_le(life.size, s.size)), None)
+            slot = next((s for s in free if room.holds(s.size, life.size)), None)
         if slot is None:
             slot = _Slot(end, life.size)
             slots.append(slot)
             end = end + life.size
         slot.until = max(slot.until, life.end)
         life.place(slot.offset)
+
+
+SAMPLES = (1, 7, 1000)
+"""Numbers that symbols may be: where a size is larger than another with one of them, no proof that
+it is not has to be looked for."""
+
+
+class _Room:
+    """Which symbolic sizes are surely no larger than others, found out once for each pair: models
+    have many arrays and few sizes."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Dim, Dim], bool] = {}
+        self._samples: dict[Dim, list[int | None]] = {}
+
+    def holds(self, room: Dim, size: Dim) -> bool:
+        """Whether `size` is at most `room`, whatever its symbols are."""
+        known = self._known.get((room, size))
+        if known is None:
+            pairs = zip(self._sampled(size), self._sampled(room), strict=True)
+            larger = any(a is not None and b is not None and a > b for a, b in pairs)
+            known = self._known[room, size] = not larger and provable_le(size, room)
+        return known
+
+    def _sampled(self, size: Dim) -> list[int | None]:
+        if size not in self._samples:
+            self._samples[size] = [value_at(size, number) for number in SAMPLES]
+        return self._samples[size]
 
 
 @attrs.define

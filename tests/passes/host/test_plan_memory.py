@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 import irc
 from irc.dialects import host
 from irc.dialects.host.memory import Life, aligned, memory_bytes
-from irc.ir.symbols import evaluate, symbol
+from irc.ir.symbols import evaluate, floordiv, symbol
 from irc.ir.types import bf16
 from irc.options.options import parse_options
+from irc.passes.host import plan_memory
 from irc.passes.host.plan_memory import _PlacedBuffer, lone, place_static, place_symbolic
 from irc.pipeline import lower
 from irc.target.attribute import settle
@@ -80,6 +81,33 @@ def test_equal_symbolic_sizes_take_turns():
     place_symbolic(lives, 0)
     assert offset(lives[0]) == offset(lives[2]) == 0
     assert offset(lives[1]) is size
+
+
+def test_a_smaller_symbolic_size_takes_a_dead_larger_one(monkeypatch):
+    """Each pair of sizes is compared once, whatever number of arrays has them, and none that a few
+    numbers in the place of the symbol decide."""
+    asked = []
+    proof = plan_memory.provable_le
+
+    def proves(size, room):
+        asked.append((size, room))
+        return proof(size, room)
+
+    monkeypatch.setattr(plan_memory, "provable_le", proves)
+    s = symbol("s0")
+    sizes = [4 * s * s, 8 * s, 4 * s, 4096]
+    lives = [life(sizes[k % 3] + 64 * (k % 2), k, k) for k in range(60)]
+    place_symbolic(lives, 0)
+    assert len({str(offset(a)) for a in lives}) == 3  # those of 4*s*s, 8*s + 64 and 4*s*s + 64
+    assert 0 < len(asked) == len(set(asked)) <= 36
+    assert all(evaluate(a, {"s0": k}) <= evaluate(b, {"s0": k}) for a, b in asked for k in (1, 9))
+
+
+def test_sizes_without_a_value_have_places_of_their_own():
+    s = symbol("s0")
+    lives = [life(floordiv(s * s, floordiv(s, 4)), 0, 0), life(8 * s, 1, 1)]
+    place_symbolic(lives, 0)
+    assert clash(lives, {"s0": 12}) is None
 
 
 def test_bytes_of_layouts():

@@ -22,7 +22,7 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, PassManager
-from irc.ir.symbols import Dim, dim_product, free_symbols, substitute, symbol
+from irc.ir.symbols import Dim, dim_product, free_symbols, symbol, value_at
 from irc.ir.types import TensorType, f32
 from irc.options.options import Options
 from irc.passes.graph.contractions.products import result_type
@@ -185,9 +185,12 @@ def _parts_by_rows(
     names = free_symbols(rows)
     size = SymbolicSize.of(symbol(next(iter(names))) if len(names) == 1 else rows)
 
-    def pays(values: dict[str, Dim]) -> bool:
-        known = [*sizes[:-3], substitute(rows, values), *sizes[-2:]]
-        return multiplies_parts(known, element, target, packed, cut=False)
+    def pays(values: dict[str, int]) -> bool:
+        known = value_at(rows, values)
+        if known is None:
+            return False
+        return multiplies_parts([*sizes[:-3], known, *sizes[-2:]], element, target, packed,
+                                cut=False)  # fmt: skip
 
     least = size.least(pays)
     if least is None:

@@ -191,6 +191,8 @@ def tiles_at(
             rename_symbols(twin, size.values(number))
             _preset(twin, chosen)
             tiles = _tiles(twin, target, whole)
+        except ZeroDivisionError:  # No program has such sizes.
+            return None
         finally:
             twin.erase()
         if tiles is None or tiles["products"] not in MATRICES or _known_but_rows(op, tiles):
