@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -15,10 +15,11 @@ from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, symbol
-from irc.ir.types import TensorType, bf16, element_bytes, f16, f32, i1
+from irc.ir.symbols import Dim, floordiv, mod, substitute, symbol
+from irc.ir.types import TensorType, bf16, contiguous_strides, element_bytes, f16, f32, i1
 from irc.passes.common.bodies import SEGMENTS, Body, make_compute
 from irc.passes.kernel.cpu.contraction.choose import schedule_tiles
+from irc.passes.kernel.cpu.contraction.register_tiles import panel_vectors
 from irc.passes.kernel.cpu.plan import plan_for_cpu
 from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
 from irc.passes.kernel.plan.plan import flatten
@@ -27,6 +28,10 @@ from irc.target import Target, target_of
 FLASH = "aten._scaled_dot_product_flash_attention_for_cpu.default"
 BATCH, HEAD, BLOCK = symbol("b"), symbol("h"), symbol("block")
 ROW, KEY, WIDTH = symbol("r"), symbol("n"), symbol("d")
+PANELS = tuple(symbol(name) for name in ("b", "h", "panel", "k", "c", "term"))
+
+Factor = tuple[Value, Sequence[Dim]]
+"""A tensor, and where it is read."""
 
 
 @register_pass
@@ -37,10 +42,12 @@ class ExpandAttention(Pass):
 
     The group's points are heads, or blocks of a head's rows where the scores of all have no room in
     half of a core's second-level cache; what the computes hand on is memory of the kernel's own
-    (`irc.passes.kernel.cpu.stages`). Causal attention has the five computes for some rows after
-    the other, at least `causal_rows` (a figure of the target), with the keys that these see. A call stays, and a remark tells why, whose logarithms of sums
-    somebody reads, whose sizes are symbols, whose keys are too many for a few rows of scores, and
-    where ATen is as fast by the processor's figures (`own_attention`, `own_pair_attention`).
+    (`irc.passes.kernel.cpu.stages`). What blocks would each pack of keys and values is laid out
+    before the group, once. Causal attention has the five computes for some rows after the other,
+    at least `causal_rows` (a figure of the target), with the keys that these see, in as many blocks
+    each. A call stays, and a remark tells why, whose logarithms of sums somebody reads, whose sizes
+    are symbols, whose keys are too many for a few rows of scores, and where ATen is as fast by the
+    processor's figures (`own_attention`, `own_pair_attention`).
 
     core_bytes: the second-level cache (0: the target's). force: wherever it can be done.
 
@@ -77,10 +84,10 @@ class ExpandAttention(Pass):
             if isinstance(shape, str) or reason:
                 context.remark(f"attention stays the library's: {reason}", call)
                 continue
-            parts = parts_of(shape, target)
+            parts = parts_of(shape, room, target)
             told = ", ".join(f"{p.blocks} of {p.rows} rows and {p.keys} keys" for p in parts)
             context.remark(f"attention is irc's own, blocks of a head: {told}", call)
-            expanded = _ExpandedAttention(call, parts, target).run()
+            expanded = _ExpandedAttention(call, parts, target, _Panels(call)).run()
             expanded.name_hint = call.results[0].name_hint
             call.results[0].replace_all_uses_with(expanded)
             call.erase()
@@ -93,7 +100,7 @@ class ExpandAttention(Pass):
         share = features.own_pair_attention if narrow else features.own_attention
         if self.force:
             return ""
-        if shape.blocks > features.attention_blocks or (shape.causal and shape.blocks > 1):
+        if shape.blocks > features.attention_blocks[shape.causal]:
             return f"a head's {shape.queries} rows are {shape.blocks} blocks"
         points = shape.batch * shape.heads * shape.blocks
         if points < target.threads:
@@ -163,12 +170,9 @@ def attention_of(
     if queries < least or keys < least or width < least:
         return f"{queries} rows, {keys} keys of {width} are fewer than a vector's lanes"
     row = keys * (4 + element_bytes(element))
-    rows = room // row
+    rows = rows_in(room, queries, keys, element, target)
     if rows < queries and rows < 2 * least:
         return f"{keys} keys have no room for the scores of {2 * least} rows"
-    if rows < queries:
-        rows = rows // least * least
-    rows = min(rows, queries)
     total = batch * heads * -(-queries // rows) * rows * row
     if total > target.features.attention_bytes:
         return f"the scores of all its points have {total} bytes"
@@ -180,20 +184,33 @@ def attention_of(
     )
 
 
-def parts_of(shape: AttentionShape, target: Target) -> list[AttentionShape]:
+def rows_in(room: int, queries: int, keys: int, element: Type, target: Target) -> int:
+    """How many rows of scores, and of powers of an element, have room in so many bytes."""
+    rows, least = room // (keys * (4 + element_bytes(element))), target.lanes(f32)
+    return queries if rows >= queries else rows // least * least
+
+
+def parts_of(shape: AttentionShape, room: int, target: Target) -> list[AttentionShape]:
     """An attention by rows: where these see keys up to their own, some rows after the other with
-    the keys that they see."""
+    the keys that they see, in as many blocks each. room: bytes of a block's scores."""
     least = target.lanes(f32)
     features = target.features
     fewest = features.causal_rows[0 if shape.element is f32 else 1]
     step = -(-max(fewest, -(-shape.queries // features.causal_parts)) // least) * least
-    if not shape.causal or step >= shape.queries or shape.blocks > 1:
+    if not shape.causal or step >= shape.queries:
         return [shape]
+    # The last rows see the most keys: a block has as many as have room then.
+    seen = min(shape.keys, shape.queries)
+    rows = rows_in(room, step, seen, shape.element, target)
+    blocks = -(-step // rows)
+    rows = -(-step // (blocks * least)) * least
+    step = blocks * rows
     parts = []
     for first in range(0, shape.queries, step):
         count = min(step, shape.queries - first)
         keys = min(shape.keys, first + count)
-        parts.append(attrs.evolve(shape, first=first, queries=count, keys=keys, rows=count))
+        own = rows if blocks > 1 else count
+        parts.append(attrs.evolve(shape, first=first, queries=count, keys=keys, rows=own))
     return parts
 
 
@@ -203,13 +220,52 @@ def operand_of(call: graph.CallAten, name: str) -> Value | None:
     return call.operands[attr.index] if isinstance(attr, OperandAttr) else None
 
 
+class _Panels:
+    """Keys and values as tiles read them, made before a call: each once, for all blocks."""
+
+    def __init__(self, call: graph.CallAten) -> None:
+        self.call = call
+        self._known: dict[tuple[Value, int, int], Value] = {}
+
+    def of(self, value: Value, columns: int, panel: int, group: int) -> Value:
+        """An array of heads, panels of `panel` columns, terms by `group`, columns and the terms of
+        a group. columns: whether these are the value's third dimension or its last."""
+        key = value, panel, group
+        if key not in self._known:
+            self._known[key] = self._laid_out(value, columns, panel, group)
+        return self._known[key]
+
+    def _laid_out(self, value: Value, columns: int, panel: int, group: int) -> Value:
+        type_ = value.type
+        assert isinstance(type_, TensorType)
+        across, along = type_.shape[columns], type_.shape[5 - columns]
+        assert isinstance(across, int) and isinstance(along, int)
+        sizes = (*type_.shape[:2], -(-across // panel), -(-along // group), panel, group)
+        axes = [loop.AxisAttr(axis.name, "par", n) for axis, n in zip(PANELS, sizes, strict=True)]
+        column, term = PANELS[2] * panel + PANELS[4], PANELS[3] * group + PANELS[5]
+        body, mask = Body(), None
+        for place, size, whole in ((column, across, panel), (term, along, group)):
+            if size % whole:
+                inside = body.compare("slt", body.index(place), body.index(size))
+                mask = inside if mask is None else body.op("arith.andi", mask, inside)
+        pair = [column, term] if columns == 2 else [term, column]
+        other = None if mask is None else body.constant(0, type_.element)
+        body.finish([body.read(value, [*PANELS[:2], *pair], mask=mask, other=other)])
+        strides = contiguous_strides(sizes)
+        result = TensorType(sizes, type_.element, strides)
+        compute = make_compute(Builder.before(self.call), A.ArrayAttr(axes), [loop.MAP], [result],
+                               body, (), self.call)  # fmt: skip
+        return compute.results[0]
+
+
 class _ExpandedAttention:
     """The computes of one attention."""
 
     def __init__(
-        self, call: graph.CallAten, parts: Sequence[AttentionShape], target: Target
-    ) -> None:
-        self.call, self.parts, shape = call, parts, parts[0]
+        self, call: graph.CallAten, parts: Sequence[AttentionShape], target: Target,
+        panels: _Panels,
+    ) -> None:  # fmt: skip
+        self.call, self.parts, self.panels, shape = call, parts, panels, parts[0]
         # A head is a point: no product has points of its own.
         self.target = attrs.evolve(target, threads=1)
         sizes = ((BATCH, shape.batch), (HEAD, shape.heads), (BLOCK, shape.blocks))
@@ -226,7 +282,7 @@ class _ExpandedAttention:
             self.shape = shape
             self.row: Dim = self.block * shape.rows + ROW + shape.first
             self.end = shape.first + shape.queries
-            self.whole = shape.queries % shape.rows == 0
+            self.whole = shape.queries == shape.rows * self.parts[0].blocks
             scores = self._scores(builder)
             greatest = self._greatest(builder, scores)
             powers, total = self._powers(builder, scores, greatest)
@@ -280,55 +336,77 @@ class _ExpandedAttention:
         )  # fmt: skip
 
     def _product(
-        self, builder: Builder, left: tuple[Value, Sequence[Dim]],
-        right: tuple[Value, Sequence[Dim]], columns: tuple[Any, int], depth: tuple[Any, int],
-        masked: bool, row: int,
+        self, builder: Builder, left: Factor, right: Factor, columns: tuple[Any, int],
+        depth: tuple[Any, int], masked: bool, row: int,
     ) -> Value:  # fmt: skip
-        """Sums of products over the depth, for each row and column."""
+        """Sums of products over the depth, for each row and column. right: a tensor that is read at
+        a column and a term."""
         rows = (ROW, self.shape.rows)
-
-        def body(points: bool) -> Body:
-            written = Body()
-            factors = []
-            for value, place in (left, right):
-                mask = other = None
-                if masked and value is left[0]:
-                    mask = written.compare(
-                        "slt", written.index(self.row), written.index(self.end)
-                    )
-                    other = written.constant(0, self.shape.element)
-                fixed = place if points else [
-                    ROW if p is self.row else (0 if i < len(place) - 2 else p)
-                    for i, p in enumerate(place)
-                ]  # fmt: skip
-                if not points:
-                    mask = other = None
-                factors.append(written.read(value, fixed, mask=mask, other=other))
-            wide = [self._widened(written, factor) for factor in factors]
-            written.finish([written.op("arith.mulf", *wide)])
-            return written
-
+        alone = self._alone(left, right, columns, depth, masked, {})
+        if self.parts[0].blocks > 1 and not alone.in_matrices and (
+            alone.pack_right or alone.products == "depth"
+        ):
+            vectors = alone.tile_vectors
+            if alone.products == "depth":  # as no block would pack it for its rows
+                vectors = panel_vectors(self.target, alone.lanes)
+            right = self._in_panels(right, columns[0], depth[0], vectors * alone.lanes, alone.group)
+            entries = {"products": "lanes", "tile_vectors": vectors, "group": alone.group}
+            alone = self._alone(left, right, columns, depth, masked, entries)
+        alone.collapse = []
+        del alone.outer
         output = loop.ResultAttr("reduce", "sum", f32, None)
-        preset: dict[str, Any] = {"pack_left": True} if masked else {}
-        # Tiles are chosen for the product of one point.
-        own = [loop.AxisAttr(axis.name, "par", size) for axis, size in (rows, columns)]
-        own.append(loop.AxisAttr(depth[0].name, "red", depth[1]))
-        alone = self._compute(
-            Builder.before(self.call), own, [output],
-            [TensorType((rows[1], columns[1]), f32, (columns[1], 1))], body(False),
-            CpuSchedule(row_axis=ROW.name, vector_axis=columns[0].name, outer_rows=[],
-                        depth_order=[depth[0].name], point_rows=0, point_columns=0,
-                        pack_ahead=0, **preset),
-        )  # fmt: skip
-        reason = schedule_tiles(alone, plan_for_cpu(flatten(alone)), self.target)
-        assert reason is None, reason
-        schedule = read_schedule(alone.schedule, alone)
-        alone.erase()
-        schedule.collapse = []
-        del schedule.outer
         axes = self._axes(rows, columns, red=[depth])
         type_ = self._handed_on(f32, rows[1], columns[1], row=row)
-        return self._compute(builder, axes, [output], [type_], body(True), schedule).results[0]
+        body = self._products(left, right, masked)
+        return self._compute(builder, axes, [output], [type_], body, alone).results[0]
+
+    def _alone(
+        self, left: Factor, right: Factor, columns: tuple[Any, int], depth: tuple[Any, int],
+        masked: bool, entries: Mapping[str, Any],
+    ) -> CpuSchedule:  # fmt: skip
+        """The schedule of the product of one point. entries: what it has in any case."""
+        rows = (ROW, self.shape.rows)
+        own = [loop.AxisAttr(axis.name, "par", size) for axis, size in (rows, columns)]
+        own.append(loop.AxisAttr(depth[0].name, "red", depth[1]))
+        first: dict[str, Dim] = {axis.name: 0 for axis, _ in self.points}
+
+        def here(factor: Factor) -> Factor:
+            value, place = factor
+            return value, [ROW if p is self.row else substitute(p, first) for p in place]
+
+        preset: dict[str, Any] = {"pack_left": True} if masked else {}
+        compute = self._compute(
+            Builder.before(self.call), own, [loop.ResultAttr("reduce", "sum", f32, None)],
+            [TensorType((rows[1], columns[1]), f32, (columns[1], 1))],
+            self._products(here(left), here(right), False),
+            CpuSchedule(row_axis=ROW.name, vector_axis=columns[0].name, outer_rows=[],
+                        depth_order=[depth[0].name], point_rows=0, point_columns=0,
+                        pack_ahead=0, **preset, **entries),
+        )  # fmt: skip
+        reason = schedule_tiles(compute, plan_for_cpu(flatten(compute)), self.target)
+        assert reason is None, reason
+        schedule = read_schedule(compute.schedule, compute)
+        compute.erase()
+        return schedule
+
+    def _products(self, left: Factor, right: Factor, masked: bool) -> Body:
+        """What is summed up. masked: rows behind the last one are zeros."""
+        body, mask, other = Body(), None, None
+        if masked:
+            mask = body.compare("slt", body.index(self.row), body.index(self.end))
+            other = body.constant(0, self.shape.element)
+        factors = [body.read(*left, mask=mask, other=other), body.read(*right)]
+        body.finish([body.op("arith.mulf", *(self._widened(body, each) for each in factors))])
+        return body
+
+    def _in_panels(
+        self, right: Factor, column: Dim, term: Dim, panel: int, group: int
+    ) -> Factor:
+        """A tensor that is read at a column and a term where its panels are."""
+        value, place = right
+        laid_out = self.panels.of(value, 2 + (place[2] is not column), panel, group)
+        return laid_out, [*place[:2], floordiv(column, panel), floordiv(term, group),
+                          mod(column, panel), mod(term, group)]  # fmt: skip
 
     def _widened(self, body: Body, value: Value) -> Value:
         return value if value.type is f32 else body.op("arith.extf", value, type=f32)

@@ -10,14 +10,21 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import irc
+from irc.dialects import loop
 from irc.frontend import backend
+from irc.ir.passes import PassContext, PassManager
 from irc.ir.types import bf16, f32
+from irc.options.options import from_mapping
+from irc.passes.kernel.plan.plan import flatten
 from irc.passes.loop.expand_attention import AttentionShape, ExpandAttention, parts_of
+from irc.pipeline import pipeline_text
 from irc.target import Target
 from tests.passes.frozen.frozen_convolutions import threads
 
 FORCED = {"passes": {"before:expand-attention": "expand-attention{force=true}"}}
 #: Scores of 64 queries and keys are blocks then, of two vectors' rows at least.
+BLOCKS = {"passes": {"before:expand-attention": "expand-attention{force=true core_bytes=250000}"}}
 SMALL = {"passes": {"before:expand-attention": "expand-attention{force=true core_bytes=44000}"}}
 
 
@@ -112,7 +119,7 @@ def test_rows_that_see_keys_up_to_their_own_leave_the_others_out(
     k, v = (heads(2, 3, keys, 48, dtype) for _ in range(2))
     check(q, k, v, causal=True)
     shape = AttentionShape(2, 3, 3, queries, keys, 48, queries, f32, 1.0, causal=True)
-    parts = parts_of(shape, Target.host())
+    parts = parts_of(shape, 1 << 19, Target.host())
     assert len(parts) > 1 and [p.first for p in parts][0] == 0
     assert sum(p.queries for p in parts) == queries
     assert all(p.keys == min(keys, p.first + p.queries) for p in parts)
@@ -120,15 +127,53 @@ def test_rows_that_see_keys_up_to_their_own_leave_the_others_out(
 
 @pytest.mark.parametrize("change, reason", [
     ({}, ""), ({"rows": 64}, "are 2 blocks"), ({"heads": 1, "key_heads": 1}, "leave some of 4"),
-    ({"element": bf16}, "90 % of its speed"), ({"causal": True, "rows": 64}, "are 2 blocks"),
+    ({"element": bf16}, "90 % of its speed"), ({"causal": True, "rows": 64}, ""),
+    ({"causal": True, "rows": 32}, "are 4 blocks"), ({"causal": True}, ""),
 ])  # fmt: skip
 def test_who_computes_it(change: Any, reason: str) -> None:
     target = Target.named("#irc.target<avx2, threads = 4, own_attention = 120, "
-                          "own_pair_attention = 90, attention_blocks = 1>")  # fmt: skip
+                          "own_pair_attention = 90, attention_blocks = [1, 3]>")  # fmt: skip
     shape = AttentionShape(2, 2, 2, 128, 128, 64, 128, f32, 0.125, False)
     told = ExpandAttention().objection(attrs.evolve(shape, **change), target)
     assert (reason in told) if reason else not told
     assert not ExpandAttention(force=True).objection(attrs.evolve(shape, **change), target)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
+@pytest.mark.parametrize("queries, keys", ((300, 300), (260, 400), (450, 197), (257, 257)))
+def test_rows_that_see_keys_up_to_their_own_have_blocks(
+    queries: int, keys: int, dtype: Any
+) -> None:
+    """Each part as many, of which the last ones of some have no rows; heads of keys are shared."""
+    torch.manual_seed(0)
+    q = heads(2, 4, queries, 48, dtype)
+    k, v = (heads(2, 2, keys, 48, dtype) for _ in range(2))
+    check(q, k, v, causal=True, options=BLOCKS)
+    shape = AttentionShape(2, 4, 2, queries, keys, 48, 64, f32, 1.0, causal=True)
+    parts = parts_of(shape, 1 << 17, Target.named("avx2"))
+    assert len(parts) > 1 and len({part.rows for part in parts}) == 1
+    assert parts[0].blocks > 1 and max(part.blocks for part in parts) == parts[0].blocks
+    assert all(part.rows * part.keys * 8 <= 1 << 17 for part in parts)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
+def test_blocks_read_keys_and_values_that_are_laid_out_once(dtype: Any) -> None:
+    """Columns that fill no panel, and terms that fill no group; without blocks nothing is made."""
+    torch.manual_seed(0)
+    q = heads(1, 2, 200, 19, dtype)
+    k, v = (heads(1, 2, 203, 19, dtype) for _ in range(2))
+    check(q, k, v, options=BLOCKS)
+    module = irc.trace(attend, (q, k, v))
+    target = Target.named("avx2")
+    for cache, computes in ((1 << 30, 0), (1 << 17, 1), (1 << 18, 2)):
+        lowered, context = module.clone(), PassContext(target=target)
+        expand = f"expand-attention{{force=true core_bytes={cache}}}"
+        text = pipeline_text(target, from_mapping({"passes": {"before:expand-attention": expand}}),
+                             False)  # fmt: skip
+        PassManager.parse(text.partition(",form-kernels")[0], verify="each").run(lowered, context)
+        (group,) = (op for op in lowered.walk() if isinstance(op, loop.GroupOp))
+        panels = [v for v in flatten(group).inputs if len(v.type.shape) == 6]
+        assert len(panels) == computes
 
 
 def test_infinite_and_nan_elements() -> None:
