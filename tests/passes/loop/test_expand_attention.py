@@ -20,7 +20,9 @@ from irc.passes.kernel.plan.plan import flatten
 from irc.passes.loop.expand_attention import AttentionShape, ExpandAttention, parts_of
 from irc.pipeline import pipeline_text
 from irc.target import Target
+from irc.target.attribute import carry
 from tests.passes.frozen.frozen_convolutions import threads
+from tests.target.machines import MACHINES
 
 FORCED = {"passes": {"before:expand-attention": "expand-attention{force=true}"}}
 #: Scores of 64 queries and keys are blocks then, of two vectors' rows at least.
@@ -174,6 +176,27 @@ def test_blocks_read_keys_and_values_that_are_laid_out_once(dtype: Any) -> None:
         (group,) = (op for op in lowered.walk() if isinstance(op, loop.GroupOp))
         panels = [v for v in flatten(group).inputs if len(v.type.shape) == 6]
         assert len(panels) == computes
+
+
+@pytest.mark.parametrize("causal", (False, True))
+@pytest.mark.parametrize("name", ("zen 4", "tiles"))
+def test_blocks_of_other_processors_give_the_values(name: str, causal: bool) -> None:
+    """Pairs of terms side by side in panels, and whole tiles: what is run here is the kernels'
+    text, by the interpreter."""
+    torch.manual_seed(0)
+    target = attrs.evolve(MACHINES[name], threads=1)
+    q = heads(1, 1, 140, 19, torch.bfloat16)
+    k, v = (heads(1, 1, 41, 19, torch.bfloat16) for _ in range(2))
+    module = irc.trace(lambda q, k, v: attend(q, k, v, None, causal), (q, k, v))
+    carry(module, target)
+    expand = "expand-attention{force=true core_bytes=30000}"
+    text = pipeline_text(target, from_mapping({"passes": {"before:expand-attention": expand}}),
+                         False)  # fmt: skip
+    context = PassContext(target=target)
+    PassManager.parse(text.partition(",join-launches")[0], verify="each").run(module, context)
+    (found,) = irc.run(module, q, k, v)
+    exact = attend(q.double(), k.double(), v.double(), None, causal)
+    torch.testing.assert_close(found.double(), exact, atol=2e-2, rtol=2e-2)
 
 
 def test_infinite_and_nan_elements() -> None:
