@@ -225,14 +225,15 @@ class _Panels:
 
     def __init__(self, call: graph.CallAten) -> None:
         self.call = call
-        self._known: dict[tuple[Value, int, int], Value] = {}
+        self._known: dict[tuple[Value, int, int, int], Value] = {}
 
     def of(self, value: Value, columns: int, panel: int, group: int) -> Value:
         """An array of heads, panels of `panel` columns, terms by `group`, columns and the terms of
-        a group. columns: whether these are the value's third dimension or its last."""
-        key = value, panel, group
+        a group. columns: the dimension of the value that these are, 2 or 3; the terms are the
+        other, so that keys which are the values, too, have two."""
+        key = value, columns, panel, group
         if key not in self._known:
-            self._known[key] = self._laid_out(value, columns, panel, group)
+            self._known[key] = self._laid_out(*key)
         return self._known[key]
 
     def _laid_out(self, value: Value, columns: int, panel: int, group: int) -> Value:

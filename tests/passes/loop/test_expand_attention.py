@@ -179,6 +179,15 @@ def test_blocks_read_keys_and_values_that_are_laid_out_once(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("causal", (False, True))
+def test_keys_that_are_the_values_are_laid_out_for_both(causal: bool) -> None:
+    """As many columns as terms, of one tensor in panels of one width."""
+    torch.manual_seed(0)
+    q, both = heads(1, 2, 300, 32, torch.float32), heads(1, 2, 300, 32, torch.float32)
+    cache = {"before:expand-attention": "expand-attention{force=true core_bytes=400000}"}
+    check(q, both, both, causal=causal, options={"passes": cache})
+
+
+@pytest.mark.parametrize("causal", (False, True))
 @pytest.mark.parametrize("name", ("zen 4", "tiles"))
 def test_blocks_of_other_processors_give_the_values(name: str, causal: bool) -> None:
     """Pairs of terms side by side in panels, and whole tiles: what is run here is the kernels'
