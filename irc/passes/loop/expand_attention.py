@@ -78,7 +78,7 @@ class ExpandAttention(Pass):
         for call in [o for function in functions for o in function.block.ops]:
             if not isinstance(call, graph.CallAten) or call.callee != FLASH:
                 continue
-            room = (self.core_bytes or target.processor.core_bytes) // 2
+            room = self.room(target)
             shape = attention_of(call, room, target)
             reason = shape if isinstance(shape, str) else self.objection(shape, target)
             if isinstance(shape, str) or reason:
@@ -93,6 +93,10 @@ class ExpandAttention(Pass):
             call.erase()
             context.count("expanded")
 
+    def room(self, target: Target) -> int:
+        """Bytes of a block's scores and powers."""
+        return (self.core_bytes or target.processor.core_bytes) // 2
+
     def objection(self, shape: AttentionShape, target: Target) -> str:
         """Why the library is to compute what could be a group; "" where it isn't."""
         features = target.features
@@ -102,7 +106,8 @@ class ExpandAttention(Pass):
             return ""
         if shape.blocks > features.attention_blocks[shape.causal]:
             return f"a head's {shape.queries} rows are {shape.blocks} blocks"
-        points = shape.batch * shape.heads * shape.blocks
+        blocks = parts_of(shape, self.room(target), target)[0].blocks
+        points = shape.batch * shape.heads * blocks
         if points < target.threads:
             return f"{points} blocks of rows leave some of {target.threads} threads idle"
         if share >= 100 * features.sure_products:
