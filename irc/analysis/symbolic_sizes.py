@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import attrs
@@ -32,11 +33,21 @@ class SymbolicSize:
         """The last symbol makes it so large, or as nearly as it can; every other one is 1, or the
         least power of two with which there is something of that size: the image of a convolution
         with a stride of 32 has at least so many pixels."""
-        powers = (1 << k for k in range(MOST.bit_length()))
-        base = next((power for power in powers if value_at(self.dim, power)), 1)
+        base = self._least_power()
         step = (value_at(self.dim, base) or 1) // base
         known = dict.fromkeys(self.names, base)
         return {**known, self.names[-1]: max(size // max(step, 1), base)}
+
+    def _least_power(self) -> int:
+        """The least power of two from which on the size is over zero and grows with its symbols: of
+        images smaller than their windows it may be the product of two numbers below zero. 1 where
+        there is none."""
+        least, above = MOST, math.inf
+        while (here := value_at(self.dim, least)) is not None and 0 < here < above:
+            if least == 1:
+                return 1
+            least, above = least // 2, here
+        return 1 if least == MOST else 2 * least
 
     def least(self, holds: Callable[[dict[str, int]], bool]) -> int | None:
         """The least size from which on something holds of the symbols' values, as it does for all

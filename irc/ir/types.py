@@ -95,6 +95,10 @@ LARGEST_ELEMENT = 16
 """The bytes of the largest element, complex<f64>."""
 
 
+class ImpossibleSizeError(ValueError):
+    """No array has such sizes or strides: one is below zero, or 64 bits don't count its bytes."""
+
+
 class TensorType(Type):
     """An n-dimensional array.
 
@@ -135,15 +139,15 @@ class TensorType(Type):
             )
         for size in self.shape:
             if isinstance(size, int) and size < 0:
-                raise ValueError(f"tensor size {size} is negative")
+                raise ImpossibleSizeError(f"tensor size {size} is negative")
         if 0 in self.shape:
             return
         known = [size for size in self.shape if isinstance(size, int)]
         # So that it may have strides, too: contiguous ones reach to its last byte.
         if math.prod(known) * LARGEST_ELEMENT >= LIMIT:
-            raise ValueError("the tensor has more elements than 64 bits can count")
+            raise ImpossibleSizeError("the tensor has more elements than 64 bits can count")
         if self.strides is not None and reach(self.shape, self.strides) * LARGEST_ELEMENT >= LIMIT:
-            raise ValueError("the tensor's strides reach further than 64 bits can count")
+            raise ImpossibleSizeError("the tensor's strides reach further than 64 bits can count")
 
     @property
     def rank(self) -> int:

@@ -23,6 +23,7 @@ from irc.codegen.llvm.kernel_writer import (
     vector_text,
 )
 from irc.codegen.llvm.lanewise import apply
+from irc.dialects import arith
 from irc.dialects.kernel import PointerType
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
@@ -161,7 +162,8 @@ def load(body: KernelBody, op: Any) -> None:
         ref = body.call(
             f"llvm.masked.load.{_suffix(element, shape.lanes)}.p0", type_,
             ("ptr", place), ("i32", str(align)),
-            (vector_text("i1", shape.lanes), body[op.mask]), (type_, _other(body, op, shape)),
+            (vector_text("i1", shape.lanes), _opaque_mask(body, op.mask, element, shape.lanes)),
+            (type_, _other(body, op, shape)),
         )  # fmt: skip
     body[op.value] = _from_memory(body, shape, ref)
 
@@ -189,6 +191,26 @@ def store(body: KernelBody, op: Any) -> None:
             (type_, ref), ("ptr", place), ("i32", str(align)),
             (vector_text("i1", shape.lanes), body[op.mask]),
         )  # fmt: skip
+
+
+def _opaque_mask(body: KernelBody, mask: Value, element: str, lanes: int) -> Ref:
+    """The mask of a load, so that LLVM tells nothing of a register of lanes by itself: where it
+    cuts a mask for AVX and finds that one part of what is combined there is no lane at all, it
+    reads that register whole (seen in LLVM 22.1: what lies behind an array, as values, or it
+    fails). It looks through all but a fence of floats, which is no instruction. A comparison alone
+    it keeps right; stores, gathers and masks of AVX-512, too."""
+    sets, width = body.features.sets, WIDTH[element]
+    if "avx" not in sets or "avx512f" in sets or lanes * width <= body.features.vector_bits:
+        return body[mask]
+    if width < 32 or isinstance(mask.defining_op, (arith.CmpIOp, arith.CmpFOp)):
+        return body[mask]
+    integers, name = f"<{lanes} x i{width}>", "float" if width == 32 else "double"
+    floats = f"<{lanes} x {name}>"
+    wide = body.value(f"sext <{lanes} x i1> {body[mask]} to {integers}")
+    held = body.value(f"bitcast {integers} {wide} to {floats}")
+    kept = body.call(f"llvm.arithmetic.fence.v{lanes}f{width}", floats, (floats, held))
+    lane = body.value(f"bitcast {floats} {kept} to {integers}")
+    return body.value(f"icmp slt {integers} {lane}, zeroinitializer")
 
 
 def _apart(body: KernelBody, element: str, lanes: int, ref: Ref) -> Ref:

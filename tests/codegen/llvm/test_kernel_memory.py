@@ -88,6 +88,49 @@ def test_what_was_narrowed_is_stored_in_its_own_lanes_alone(target, wide, narrow
     assert_same(actual, expected)
 
 
+SHARED_MASK = """kernel.func @k(%x: !kernel.ptr<ELEMENT>, %y: !kernel.ptr<ELEMENT>,
+    %rows: !kernel.ptr<i64>, %begin: index, %end: index) attributes {grid = #sym<1>, outputs = array<i64: 1>, symbols = [],
+    target = "cpu", work = #sym<1>} {
+  %i = kernel.iota : vector<LANESxi32>
+  %most = arith.constant dense<KEPT> : vector<LANESxi32>
+  %column = arith.cmpi slt, %i, %most : vector<LANESxi32>
+  %row = kernel.load %rows[%begin] : i64
+  %least = arith.constant 3 : i64
+  %inside = arith.cmpi slt, %row, %least : i64
+  %rows_inside = kernel.splat %inside : (i1) -> vector<LANESxi1>
+  %mask = arith.COMBINED %rows_inside, %column : vector<LANESxi1>
+  %zero = arith.constant dense<0.0> : vector<LANESxELEMENT>
+  %v = kernel.load %x[%begin] (where %mask else %zero) : vector<LANESxELEMENT>
+  %c = arith.cmpf ole, %v, %zero : vector<LANESxELEMENT>
+  %s = arith.select %c, %zero, %v : vector<LANESxi1>, vector<LANESxELEMENT>
+  kernel.store %s, %y[%begin] : vector<LANESxELEMENT>
+  kernel.return
+}"""
+
+
+@pytest.mark.parametrize("target", [name for name in TARGETS if name != "scalar"])
+@pytest.mark.parametrize("element", [T.f32, T.f64], ids=element_name)
+@pytest.mark.parametrize("combined", ["andi", "ori"])
+@pytest.mark.parametrize(("lanes", "kept"), [(4, 1), (8, 3), (16, 1), (16, 5), (16, 9), (32, 7)])
+@pytest.mark.parametrize("row", [0, 5])
+def test_no_lane_is_read_of_registers_whose_mask_is_known(
+    target, element, combined, lanes, kept, row
+):
+    """Of a row's condition and a constant one LLVM reads, with AVX, a register of no lanes whole:
+    what lies there is a value, or no memory."""
+    text = SHARED_MASK.replace("LANES", str(lanes)).replace("KEPT", str(kept))
+    text = text.replace("ELEMENT", element_name(element)).replace("COMBINED", combined)
+    (callee,) = irc.parse(text).block.ops
+    assert isinstance(callee, kernel.KernelFuncOp)
+    x = random_values(element, 32, 3).abs()[:lanes] + 1
+    y = torch.zeros(lanes, dtype=torch_dtype(element))
+    Compiled([callee], features_of(target)).run("k", [x, y, torch.tensor([row])], 0, 1)
+    within = torch.arange(lanes) < kept
+    inside = torch.tensor(row < 3)
+    mask = inside & within if combined == "andi" else inside | within
+    assert_same(y, torch.where(mask, x, 0))
+
+
 @TARGET_NAMES
 @pytest.mark.parametrize("element", MEMORY, ids=element_name)
 def test_masked_lanes_give_the_other_value(target, element):

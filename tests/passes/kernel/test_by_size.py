@@ -447,3 +447,16 @@ def test_rows_columns_and_terms_of_one_symbol(dtype):
         error = (x @ w - wanted).abs().max()
         assert (product(x, w) - wanted).abs().max() <= 4 * error + 1e-6
     assert irc.metrics.aten_calls == 0
+
+
+@pytest.mark.parametrize("reduced", [torch.nn.Conv2d(8, 8, 7, 2), torch.nn.MaxPool2d(9, 3)])
+def test_pixels_of_an_image_that_few_sizes_leave_nothing_of(reduced):
+    """A schedule is looked for an image of 4 rows, too, of which a window of 7 leaves -1."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(reduced, torch.nn.Conv2d(8, 8, 1))
+    compiled = torch.compile(model, backend="irc", dynamic=True)
+    with torch.no_grad():
+        for size in (32, 45, 9):
+            x = torch.randn(2, 8, size, size)
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)

@@ -21,6 +21,7 @@ from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.renaming import rename_symbols
 from irc.ir.symbols import Dim, dim_product, free_symbols, symbol
+from irc.ir.types import ImpossibleSizeError
 from irc.passes.kernel.cpu.contraction.choose import TILES, schedule_tiles
 from irc.passes.kernel.cpu.contraction.tiling import simplify_places
 from irc.passes.kernel.cpu.plan import find_collapses, plan_for_cpu
@@ -191,7 +192,7 @@ def tiles_at(
             rename_symbols(twin, size.values(number))
             _preset(twin, chosen)
             tiles = _tiles(twin, target, whole)
-        except ZeroDivisionError:  # No program has such sizes.
+        except (ZeroDivisionError, ImpossibleSizeError):  # No program has such sizes.
             return None
         finally:
             twin.erase()
