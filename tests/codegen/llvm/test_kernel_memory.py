@@ -89,8 +89,8 @@ def test_what_was_narrowed_is_stored_in_its_own_lanes_alone(target, wide, narrow
 
 
 SHARED_MASK = """kernel.func @k(%x: !kernel.ptr<ELEMENT>, %y: !kernel.ptr<ELEMENT>,
-    %rows: !kernel.ptr<i64>, %begin: index, %end: index) attributes {grid = #sym<1>, outputs = array<i64: 1>, symbols = [],
-    target = "cpu", work = #sym<1>} {
+    %rows: !kernel.ptr<i64>, %begin: index, %end: index) attributes {grid = #sym<1>,
+    outputs = array<i64: 1>, symbols = [], target = "cpu", work = #sym<1>} {
   %i = kernel.iota : vector<LANESxi32>
   %most = arith.constant dense<KEPT> : vector<LANESxi32>
   %column = arith.cmpi slt, %i, %most : vector<LANESxi32>
