@@ -125,7 +125,8 @@ def test_lanes_outside_of_a_mask_are_neither_read_nor_written(target, seed):
     compiled = Compiled(callees, features_of(target))
     for writer, callee, text in zip(writers, callees, texts, strict=True):
         for known in CONDITIONS:
-            x = (moderate(T.f32, PARTS * max(LANES), seed) * 100 - 30).to(torch_dtype(writer.element))
+            x = moderate(T.f32, PARTS * max(LANES), seed) * 100 - 30
+            x = x.to(torch_dtype(writer.element))
             actual = torch.full_like(x, 7)
             expected = actual.clone()
             numbers = torch.tensor(known)
