@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from irc.analysis.calls import integers
 from irc.analysis.channels_last import CONVOLUTION
 from irc.dialects import aten, graph
 from irc.dialects.aten.facts import LINEARS, factors_of
@@ -36,15 +37,6 @@ def operands_of(call: graph.CallAten) -> tuple[dict[str, Value | None], Mapping[
 def constant_of(value: Value) -> Value | None:
     """The constant that a value is."""
     return value if isinstance(value.defining_op, graph.Constant) else None
-
-
-def integers(attr: Any) -> list[int] | None:
-    """The numbers of a list argument; None where one is symbolic."""
-    if isinstance(attr, A.DenseIntsAttr):
-        return list(attr.values)
-    if not isinstance(attr, A.ArrayAttr) or any(not isinstance(a, A.IntegerAttr) for a in attr):
-        return None
-    return [a.value for a in attr]  # type: ignore[attr-defined]
 
 
 def known_sizes(type_: TensorType) -> list[int] | None:

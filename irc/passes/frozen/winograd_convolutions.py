@@ -6,6 +6,7 @@ import math
 import struct
 from typing import Any
 
+from irc.analysis.calls import integers
 from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.contraction import group_time, grouped
@@ -34,7 +35,7 @@ from irc.ir.types import TensorType, Type, bf16, element_bytes, f32, f64
 from irc.passes.common.tensors import matrix_product, permuted, reshaped
 from irc.passes.frozen.fold_batch_norms import converted
 from irc.passes.frozen.own_convolutions import Convolutions, unfit
-from irc.passes.frozen.pack_weights import integers, operands_of, without_zeros
+from irc.passes.frozen.pack_weights import operands_of, without_zeros
 from irc.passes.graph.pad_matmul import padded
 from irc.target import Target, target_of
 

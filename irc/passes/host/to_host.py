@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from irc.analysis.calls import CONVOLUTION_OUT, OUT_VARIANTS
+from irc.analysis.calls import CONVOLUTION_OUT, ONEDNN_CONVOLUTION, OUT_VARIANTS
 from irc.analysis.channels_last import CONVOLUTION
 from irc.dialects import aten, func, graph, host, layout
 from irc.dialects.host.memory import is_tensor
@@ -19,6 +19,7 @@ from irc.ir.core import Operation, Value
 from irc.ir.rewrite.conversion import Conversion, ConversionTarget
 from irc.ir.strides import channels_last_strides
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, bf16, f16
+from irc.passes.host.library_calls import library_call
 from irc.passes.host.packed_calls import call_of, packing_of
 from irc.passes.host.written_operands import is_last_reader, result_of
 
@@ -38,8 +39,9 @@ converts = TO_HOST.converts
 
 # Schemas don't tell: some operators give their operand back where there is nothing to do.
 GIVES_FRESH_MEMORY = frozenset(
-    ("aten.convolution.default", "aten.extern.mkldnn._convolution_pointwise.default")
-)
+    ("aten.convolution.default", ONEDNN_CONVOLUTION,
+     "aten.extern.mkldnn._convolution_pointwise.default")
+)  # fmt: skip
 
 
 @converts(graph.UpdateInput, func.ReturnOp)
@@ -71,6 +73,7 @@ def call(b: Bufferizer, op: graph.CallAten) -> None:
         return
     attributes = {key: op.attributes[key] for key in ("callee", "arguments", WHEN)
                   if key in op.attributes}  # fmt: skip
+    attributes |= library_call(op)
     call_op = host.CallAtenOp(op.operands, op.result_types, attributes, (), op.location)
     b.replace(op, Builder.before(op).insert(call_op))
     if call_op.callee in GIVES_FRESH_MEMORY:

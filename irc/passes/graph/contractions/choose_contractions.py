@@ -12,6 +12,7 @@ from irc.analysis.pixel_ways import pixel_speed, pixels_in_parts
 from irc.analysis.processor_ways import fills_panels, multiplies_parts, processor_ways
 from irc.analysis.product_ways import OWN, is_compute_bound, ways_of
 from irc.analysis.products import MatrixProduct, factors
+from irc.analysis.volumes import takes_onednn
 from irc.dialects import graph
 from irc.dialects.aten.facts import MATRIX_PRODUCTS
 from irc.dialects.graph.inferred import tensor_type
@@ -52,8 +53,8 @@ from irc.passes.graph.contractions.surroundings import is_product
 from irc.target import Target, target_of
 from irc.tuning import Candidate, NoValidChoicesError
 
-#: Who computes what irc doesn't.
-LIBRARY = "aten"
+#: Who computes what irc doesn't; and by name, where ATen would choose a slower way.
+LIBRARY, ONEDNN = "aten", "onednn"
 
 
 @attrs.frozen
@@ -108,6 +109,8 @@ class Policy:
         """Who computes a call by the cost model, with entries of a schedule: a library, unless a
         kernel of irc's surely takes less time."""
         context, target = self.context, target_of(self.context)
+        if LIBRARY in self.allowed(call) and takes_onednn(call, target):
+            return LIBRARY if is_frozen(call, context) else ONEDNN, None  # or it is packed
         if "irc" not in self.allowed(call) or isinstance(form, str):
             return LIBRARY, None
         if call.callee not in MATRIX_PRODUCTS:
@@ -216,7 +219,7 @@ def choose(call: Any, rw: Any) -> Any:
     form = form_of(call, target_of(rw.state.context))
     backend, schedule = rw.state.choose(call, form)
     if backend != "irc":
-        if call in rw.state.measured:  # and isn't asked again
+        if call in rw.state.measured or backend == ONEDNN:  # and isn't asked again
             call.attributes["backend"] = A.StringAttr(backend)
         return rw.no_match(f"{backend} computes it")
     if isinstance(form, str):
@@ -247,6 +250,8 @@ class ChooseContractions(PatternPass):
     on a GPU, where rows of a factor or of the result don't begin at multiples of 16 bytes
     (`irc.analysis.product_ways`). Where nothing may, the error says what was tried. A call with an
     attribute `backend` ("aten", "irc") has chosen already; its `schedule` has entries of one.
+    A convolution of volumes is oneDNN's by name (`backend = "onednn"`), as ATen may unfold windows
+    that oneDNN multiplies in half of the time and less (`irc.analysis.volumes`).
     schedules: how many of irc's are measured, that of the cost model first. Where torch's settings
     allow a GPU to multiply f32 with factors of 10 bits, the schedule says so (`precision`).
 
