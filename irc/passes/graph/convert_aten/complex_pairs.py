@@ -139,14 +139,14 @@ def _operands(call: Call, parts: Mapping[str, Any]) -> Iterator[tuple[Value, Val
     assert isinstance(type_, TensorType)
     real = part_of(call, parts, 0)
     for name in ("self", "other"):
-        part = parts[name]
-        if part is None:
-            if isinstance(call.arguments[name], complex | Sequence):
-                decline("complex numbers are ATen's")
-            yield real.operand(call.arguments[name], type_.shape, type_.element), None
-        else:
-            first, second = (real.operand(p, type_.shape, type_.element) for p in part)
-            yield first, second
+        part, number = parts[name], call.arguments[name]
+        if isinstance(number, Sequence):
+            decline("complex numbers are ATen's")
+        if isinstance(number, complex):
+            part = number.real, number.imag
+        first, second = (number, None) if part is None else part
+        shown = real.operand(first, type_.shape, type_.element)
+        yield shown, None if second is None else real.operand(second, type_.shape, type_.element)
 
 
 @_converts("aten.mul.Tensor", "aten.mul.Scalar")
@@ -172,6 +172,11 @@ def add(c: Call, parts: Mapping[str, Any], *, name: str) -> Pair:
 
 @_converts("aten._conj.default", "aten._conj_physical.default", "aten.conj_physical.default")
 def conj(c: Call, parts: Mapping[str, Any]) -> Pair:
+    number, type_ = c.arguments["self"], real_type(c.result)
+    assert isinstance(type_, TensorType)
+    if isinstance(number, complex):
+        parts = {"self": [c.operand(n, type_.shape, type_.element)
+                          for n in (number.real, number.imag)]}  # fmt: skip
     real, imaginary = parts["self"]
     return real, c.pointwise("neg", imaginary)
 
