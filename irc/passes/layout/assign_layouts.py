@@ -17,7 +17,7 @@ from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.strides import channels_last_strides, dense_like, keeps_apart
-from irc.ir.symbols import Dim, floordiv, mod
+from irc.ir.symbols import Dim, dim_product, floordiv, mod
 from irc.ir.traits import ViewLike
 from irc.ir.types import TensorType, contiguous_strides
 
@@ -286,6 +286,8 @@ def natural_strides(op: Operation) -> Iterator[Strides]:
             yield dense_like(type_.shape, same)
         elif isinstance(op, graph.Reduce | graph.ArgReduce | graph.Moments):
             yield _reduced(op, type_)
+        elif isinstance(op, graph.Take):
+            yield _taken(op, type_)
         elif isinstance(op, sym.RefineOp):
             yield _refined(op, type_)
         elif isinstance(op, CONVOLUTIONS):
@@ -302,6 +304,27 @@ def _reduced(op: Operation, type_: TensorType) -> Strides:
     dims = op.dims  # type: ignore[attr-defined]
     kept = [s for d, s in enumerate(source.strides) if d not in dims]
     return dense_like(type_.shape, [kept])
+
+
+def _taken(op: graph.Take, type_: TensorType) -> Strides:
+    """What is taken lies as the source does, the dimensions of the indices where those lie that
+    they take of, if elements side by side are taken together: channels innermost stay so, as they
+    are read and written. Row by row else."""
+    source = op.source.type
+    taken = op.dims
+    kept = [d for d in range(source.rank) if d not in taken]
+    if not any(source.strides[d] == 1 and source.shape[d] != 1 for d in kept):
+        return contiguous_strides(type_.shape)
+    first, past = op.position, op.position + type_.rank - len(kept)
+    before, indices, behind = type_.shape[:first], type_.shape[first:past], type_.shape[past:]
+    around = [source.strides[d] for d in kept]
+    if len(indices) == len(taken):
+        steps = [source.strides[d] for d in taken]
+        return dense_like(type_.shape, [[*around[:first], *steps, *around[first:]]])
+    joined = (*before, dim_product(indices), *behind)
+    dense = dense_like(joined, [[*around[:first], source.strides[taken[0]], *around[first:]]])
+    steps = [dense[first] * step for step in contiguous_strides(indices)]
+    return (*dense[:first], *steps, *dense[first + 1 :])
 
 
 def _refined(op: sym.RefineOp, type_: TensorType) -> Strides:

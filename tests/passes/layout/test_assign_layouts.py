@@ -249,3 +249,46 @@ def test_a_repeated_operand_is_copied_once_and_repeated() -> None:
 )  # fmt: skip
 def test_keeps_apart(shape: Any, strides: Any, apart: bool) -> None:
     assert keeps_apart(shape, strides) is apart
+
+
+TAKEN = """func.func @main(%x: tensor<SHAPE x f32, strides SOURCE>, %i: tensor<INDEX x i64,
+    strides OF_INDEX>) -> VALUE attributes {level = "graph"} {
+  %t = graph.take %x, INDICES {dims = array<i64: DIMS>, position = POSITION : i64, check_bounds}
+    : (TYPES) -> VALUE
+  %y = graph.neg %t : (VALUE) -> VALUE
+  return %y : VALUE
+}"""
+
+
+@pytest.mark.parametrize(("source", "strides", "dims", "position", "index", "expected"), [
+    ((2, 3, 4, 5), (60, 1, 15, 3), (2, 3), 2, (6, 7), (126, 1, 21, 3)),
+    ((2, 3, 4, 5), (60, 20, 5, 1), (2, 3), 2, (6, 7), (126, 42, 7, 1)),
+    ((2, 3, 4, 5), (60, 1, 15, 3), (2,), 2, (6, 7), (630, 1, 105, 15, 3)),
+    ((9, 4), (4, 1), (0,), 0, (3, 2), (8, 4, 1)),
+    ((9, 4), (1, 9), (0,), 0, (3,), (4, 1)),
+    ((9, 4), (1, 9), (1,), 1, (3,), (1, 9)),
+    ((2, 3, 4), (12, 4, 1), (0, 2), 0, (5,), (3, 1)),
+    ((6,), (1,), (0,), 0, (2, 5), (5, 1)),
+])  # fmt: skip
+def test_what_is_taken_lies_as_its_source(
+    source: Any, strides: Any, dims: Any, position: int, index: Any, expected: Any
+) -> None:
+    """Where elements side by side are taken together."""
+    kept = [size for d, size in enumerate(source) if d not in dims]
+    shape = [*kept[:position], *index, *kept[position:]]
+    of_index = list(contiguous_strides(index))
+    texts = [f"tensor<{list(s)} x {e}, strides {list(t)}>"
+             for s, e, t in ((source, "f32", strides), (index, "i64", of_index))]  # fmt: skip
+    words = {
+        "SHAPE": list(source), "SOURCE": list(strides), "OF_INDEX": of_index, "INDEX": list(index),
+        "DIMS": ", ".join(map(str, dims)), "POSITION": position,
+        "INDICES": ", ".join(["%i"] * len(dims)),
+        "TYPES": ", ".join([texts[0], *[texts[1]] * len(dims)]),
+        "VALUE": f"tensor<{list(shape)} x f32>",
+    }  # fmt: skip
+    text = TAKEN
+    for word, value in words.items():
+        text = text.replace(word, str(value))
+    function = run(irc.parse(text))
+    taken = next(op for op in function.block.ops if isinstance(op, graph.Take))
+    assert taken.value.type.strides == expected  # type: ignore[attr-defined]
