@@ -94,6 +94,19 @@ TEXTS = {
         'schedule #loop.schedule<cpu, products = "bf16x6"> { %a = loop.read %x[i0, i2] : f32 '
         "%b = loop.read %w[i1, i2] : f32 %c = arith.mulf %a, %b : f32 loop.yield %c } : "
         "f32[96, 64]", "%y: f32[96, 64]"),
+    "images at places of tables": (
+        "%x: f32[64, 32, 32], %r: i64[64], %c: i64[64]",
+        "%y = loop.compute par(i0: 64, i1: 64, i2: 64) -> map { %one = arith.constant 1 : i64 "
+        "%a = loop.read %r[i1] : i64 %b = arith.index_cast %a : i64 to index "
+        "%d = loop.read %c[i2] : i64 %e = arith.index_cast %d : i64 to index "
+        "%g = arith.addi %a, %one : i64 %h = arith.index_cast %g : i64 to index "
+        "%i = arith.addi %d, %one : i64 %j = arith.index_cast %i : i64 to index "
+        "%k = loop.read %x[i0, %b, %e] : f32 %l = loop.read %x[i0, %b, %j] : f32 "
+        "%m = loop.read %x[i0, %h, %e] : f32 %n = loop.read %x[i0, %h, %j] : f32 "
+        "%o = arith.mulf %k, %l : f32 %p = arith.mulf %m, %n : f32 %q = arith.mulf %o, %p : f32 "
+        "%s = arith.divf %q, %k : f32 %t = arith.divf %s, %l : f32 %u = arith.divf %t, %m : f32 "
+        "loop.yield %u } : f32[64, 64, 64]",
+        "%y: f32[64, 64, 64]"),
     "a window's weights": (
         "%x: f32[256, 256, 3, 3]", "%y = loop.compute par(i0: 256, i1: 3, i2: 3, i3: 256) -> map { "
         "%a = loop.read %x[i0, i3, i1, i2] : f32 loop.yield %a } : f32[256, 3, 3, 256]",
@@ -287,6 +300,7 @@ CPU = {
     "stack_bytes": ("0", "attention"),
     "gather": ("6.0", "cheap_values_read_twice"),
     "scatter": ("1", "attention"),
+    "aliased": ("0", "images at places of tables"),
     "scalar": ("2.0", "gathers_along_a_dimension"),
     "horizontal": ("1.0", "pools"),
     "map_block": ("4096", "an_optimizer_step"),

@@ -305,11 +305,18 @@ def axis_cost(member: CpuMember, axis: Axis, cpu: TargetFeatures) -> float:
             total += each * (2 if access.is_store else 1)
         elif step != 0:
             total += cpu.scatter if access.is_store else cpu.gather
+            if extent > cpu.aliasing_rows and _aliases(step, access, cpu):
+                total += cpu.aliased
         elif not access.is_store:
             total += each / 2
     if axis.kind == "red":
         total += cpu.horizontal * len(member.compute.output_list) / max(extent, 1)
     return total
+
+
+def _aliases(step: object, access: Access, cpu: TargetFeatures) -> bool:
+    """Whether elements that lie so far apart fall on one set of the first-level cache."""
+    return isinstance(step, int) and step * access.bytes % cpu.aliasing_bytes == 0
 
 
 def _step(member: CpuMember, access: Access, axis: str, lanes: int) -> object:
