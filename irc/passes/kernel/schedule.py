@@ -315,8 +315,11 @@ def axis_cost(member: CpuMember, axis: Axis, cpu: TargetFeatures) -> float:
 
 
 def _aliases(step: object, access: Access, cpu: TargetFeatures) -> bool:
-    """Whether elements that lie so far apart fall on one set of the first-level cache."""
-    return isinstance(step, int) and step * access.bytes % cpu.aliasing_bytes == 0
+    """Whether elements that lie so far apart fall on one set of the first-level cache: what is
+    written, and what is read at positions. Other reads are whole lines where squares of them are
+    transposed."""
+    alone = access.is_store or bool(access.positions)
+    return alone and isinstance(step, int) and step * access.bytes % cpu.aliasing_bytes == 0
 
 
 def _step(member: CpuMember, access: Access, axis: str, lanes: int) -> object:
