@@ -39,11 +39,14 @@ class SymbolicSize:
         return {**known, self.names[-1]: max(size // max(step, 1), base)}
 
     def _least_power(self) -> int:
-        """The least power of two from which on the size is over zero and grows with its symbols: of
-        images smaller than their windows it may be the product of two numbers below zero. 1 where
-        there is none."""
+        """The least power of two from which on the size is over zero and grows with its symbols, up
+        to what it may be at most: of images smaller than their windows it may be the product of two
+        numbers below zero. 1 where there is none."""
         least, above = MOST, math.inf
-        while (here := value_at(self.dim, least)) is not None and 0 < here < above:
+        most = value_at(self.dim, MOST)
+        while (here := value_at(self.dim, least)) is not None and 0 < here:
+            if here >= above and here != most:
+                break
             if least == 1:
                 return 1
             least, above = least // 2, here

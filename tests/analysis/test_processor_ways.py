@@ -15,7 +15,7 @@ from irc.analysis.processor_ways import fills_panels, multiplies_parts, processo
 from irc.analysis.symbolic_sizes import SymbolicSize
 from irc.dialects import graph
 from irc.ir.passes import PassContext, PassManager
-from irc.ir.symbols import Dim, floordiv, symbol, value_at
+from irc.ir.symbols import Dim, floordiv, minimum, symbol, value_at
 from irc.ir.types import TensorType, bf16, f32
 from irc.options.options import from_mapping
 from irc.target import Target
@@ -202,6 +202,7 @@ def test_sizes_that_no_program_has_count_for_nothing() -> None:
     (4 * S0, 100, {"s0": 25}), (S0 * S1, 100, {"s0": 1, "s1": 100}), (4 * S0, 2, {"s0": 1}),
     (floordiv(S0, 32), 4, {"s0": 32}), (floordiv(S0, 32) * S1, 100, {"s0": 32, "s1": 100}),
     (floordiv(S0 * S1, floordiv(S0, 4)), 64, {"s0": 4, "s1": 16}),
+    (minimum(S0, 100), 64, {"s0": 64}),
     ((floordiv(S0 - 7, 2) + 1) * (floordiv(S1 - 7, 2) + 1), 4, {"s0": 8, "s1": 8}),
 ])  # fmt: skip
 def test_symbols_have_values_with_which_there_is_a_size(

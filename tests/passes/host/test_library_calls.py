@@ -6,7 +6,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import irc  # noqa: E402
 from irc.frontend import backend  # noqa: E402
 from irc.ir.passes import PassManager  # noqa: E402
 from irc.target import Target  # noqa: E402
@@ -16,16 +15,16 @@ CALLED = "aten.mkldnn_convolution.default"
 NO_ONEDNN = not (torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled)
 
 
-def callees(conv, image, **options):
+def callees(conv, image, pipeline="lower-to-cpu", **words):
     """The values of a compiled convolution, and what the host program calls."""
     torch._dynamo.reset()
-    compiled = torch.compile(conv, backend="irc", **options)
+    compiled = torch.compile(conv, backend="irc", **words)
     with torch.no_grad(), backend.recording() as graphs:
         result = compiled(image)
     (graph,) = graphs
-    module = irc.parse(irc.print_op(graph.imported.module))
+    module = graph.imported.module.clone()
     carry(module, Target.named("host"))
-    PassManager.parse("lower-to-cpu").run(module)
+    PassManager.parse(pipeline).run(module)
     calls = [op.callee for op in module.lookup("main").walk() if op.name == "host.call_aten"]
     return compiled, result, calls
 
@@ -75,3 +74,14 @@ def test_a_result_without_elements():
     conv = torch.nn.Conv3d(4, 8, 3, padding=1).eval()
     _, result, _ = callees(conv, torch.randn(0, 4, 5, 6, 7))
     assert result.shape == (0, 8, 5, 6, 7)
+
+
+@pytest.mark.skipif(NO_ONEDNN, reason="torch has no oneDNN")
+def test_a_frozen_volume_is_packed():
+    torch.manual_seed(0)
+    conv = torch.nn.Conv3d(4, 8, 3, padding=1).eval()
+    image = torch.randn(1, 4, 5, 6, 7)
+    _, result, calls = callees(conv, image, "lower-to-cpu{freezing=true}",
+                               options={"freezing": True})  # fmt: skip
+    torch.testing.assert_close(result, conv(image).detach(), rtol=1e-4, atol=1e-5)
+    assert calls == ["aten.extern.mkldnn._convolution_pointwise.default"]

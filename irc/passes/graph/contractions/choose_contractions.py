@@ -110,7 +110,7 @@ class Policy:
         kernel of irc's surely takes less time."""
         context, target = self.context, target_of(self.context)
         if LIBRARY in self.allowed(call) and takes_onednn(call, target):
-            return LIBRARY if is_frozen(call, context) else ONEDNN, None  # or it is packed
+            return ONEDNN, None
         if "irc" not in self.allowed(call) or isinstance(form, str):
             return LIBRARY, None
         if call.callee not in MATRIX_PRODUCTS:
@@ -251,7 +251,7 @@ class ChooseContractions(PatternPass):
     (`irc.analysis.product_ways`). Where nothing may, the error says what was tried. A call with an
     attribute `backend` ("aten", "irc") has chosen already; its `schedule` has entries of one.
     A convolution of volumes is oneDNN's by name (`backend = "onednn"`), as ATen may unfold windows
-    that oneDNN multiplies in half of the time and less (`irc.analysis.volumes`).
+    that oneDNN multiplies in less time (`irc.analysis.volumes`).
     schedules: how many of irc's are measured, that of the cost model first. Where torch's settings
     allow a GPU to multiply f32 with factors of 10 bits, the schedule says so (`precision`).
 

@@ -172,12 +172,12 @@ def add(c: Call, parts: Mapping[str, Any], *, name: str) -> Pair:
 
 @_converts("aten._conj.default", "aten._conj_physical.default", "aten.conj_physical.default")
 def conj(c: Call, parts: Mapping[str, Any]) -> Pair:
-    number, type_ = c.arguments["self"], real_type(c.result)
-    assert isinstance(type_, TensorType)
+    pair, number = parts["self"], c.arguments["self"]
     if isinstance(number, complex):
-        parts = {"self": [c.operand(n, type_.shape, type_.element)
-                          for n in (number.real, number.imag)]}  # fmt: skip
-    real, imaginary = parts["self"]
+        type_ = real_type(c.result)
+        assert isinstance(type_, TensorType)
+        pair = [c.operand(n, type_.shape, type_.element) for n in (number.real, number.imag)]
+    real, imaginary = pair
     return real, c.pointwise("neg", imaginary)
 
 
