@@ -119,11 +119,13 @@ class AssertValue:
 
 @attrs.frozen
 class Alloc:
-    """Fresh memory: a tensor of its own, or a place in the arena `offset` bytes in."""
+    """Fresh memory: a tensor of its own, or a place in the arena `offset` bytes in. What is
+    `temporary` is gone when the call ends."""
 
     register: int
     layout: Layout
     offset: Dim | None = None
+    temporary: bool = False
 
 
 @attrs.frozen

@@ -188,7 +188,8 @@ class _ProgramReader:
         if layout.strides is None:
             raise InvalidIR("memory needs strides in its type", op=op)
         offset = None if op.escapes else op.offset
-        self.steps.append(P.Alloc(self.define(op.memory), layout, offset))
+        temporary = not op.escapes
+        self.steps.append(P.Alloc(self.define(op.memory), layout, offset, temporary))
 
     def flag(self, op: host.FlagOp) -> None:
         layout = layout_of(op.flag.type, op)

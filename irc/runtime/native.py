@@ -20,6 +20,7 @@ from irc.boundary.once import once
 from irc.cache.keys import key_of
 from irc.cache.store import shared_cache
 from irc.codegen.host import support as host_support
+from irc.codegen.host import support_kept
 from irc.codegen.host.names import (
     CONTEXT_ARENA,
     CONTEXT_FALLBACK,
@@ -30,7 +31,7 @@ from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
 from irc.ir.symbols import evaluate, parse_dim
 from irc.program import clocks
 from irc.runtime import errors
-from irc.runtime.memory import ArenaSlots
+from irc.runtime.memory import ArenaSlots, kept_results
 from irc.target.cpu import TargetFeatures
 
 if TYPE_CHECKING:
@@ -49,7 +50,12 @@ def _made_support(text: str, exports: Iterable[str], symbols: Mapping[str, int])
 
 @once
 def _support_object() -> LoadedObject:
-    return _made_support(host_support.support_text(), host_support.SIGNATURES, torch_abi.symbols())
+    """The functions that all programs call. They stay when the interpreter ends: torch frees
+    storages of theirs with them for as long as there is a tensor."""
+    symbols = {**torch_abi.symbols(), support_kept.SYMBOL: kept_results().address}
+    loaded = _made_support(host_support.support_text(), host_support.SIGNATURES, symbols)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(loaded))
+    return loaded
 
 
 @once

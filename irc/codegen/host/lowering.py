@@ -273,8 +273,8 @@ class Lowering:
         layout, offset = step.layout, step.offset
         dtype = dtype_code(layout.dtype)
         if offset is None or not self.in_arena(step):
-            tensor = self.memory.empty(*self.sizes(layout), dtype)
-            self.memory.ask_huge_pages(tensor, self.dims(bytes_of(layout)))
+            size = self.dims(bytes_of(layout))
+            tensor = self.memory.kept(*self.sizes(layout), dtype, size, brief=step.temporary)
             self.borrow(step.register, layout, tensor)
             return
         if self.arena is None:

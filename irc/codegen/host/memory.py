@@ -6,7 +6,6 @@ from collections.abc import Hashable, Sequence
 
 from llvmlite import ir
 
-from irc.codegen.host import support
 from irc.codegen.host.base import (
     I8,
     I32,
@@ -23,6 +22,7 @@ from irc.codegen.host.base import (
 )
 from irc.codegen.host.emitter import HostEmitter
 from irc.codegen.host.names import CONTEXT_ARENA, CONTEXT_LARGE_RESULTS
+from irc.codegen.host.support_arena import POOLED_BYTES
 
 #: Where `irc_check_tensor` puts what it has read of an argument.
 _TABLE = {"data_ptr": 0, "sizes": 1, "strides": 2}
@@ -115,16 +115,26 @@ class HostMemory:
         tensor = self.emitter.own(len(sizes), slot)
         return tensor
 
-    def ask_huge_pages(self, tensor: HostTensor, size_bytes: Size) -> None:
-        """Have a new tensor of many bytes touched in huge pages, where the system allows it.
+    def kept(
+        self,
+        sizes: Sequence[Size],
+        strides: Sequence[Size],
+        dtype: int,
+        size_bytes: Size,
+        brief: bool,
+    ) -> HostTensor:
+        """A new uninitialized tensor as `empty` makes it: one of many bytes has memory that is kept
+        when it is gone (`irc.codegen.host.support_kept`). What is `brief`, gone when the call ends,
+        may have far more than it needs; what a caller may hold a quarter more at most.
 
-        Not in the program's first call: in a virtual machine whose host has not lent it all of its
-        memory yet, a huge page that was never used takes milliseconds (4 ms for 2 MB in one with
-        an EPYC), small pages that others gave back take none of that. Who calls once should not
-        wait for what pays in many calls.
+        Where the memory is fresh it is touched in huge pages, if the system allows it, but not in
+        the program's first call: in a virtual machine whose host has not lent it all of its memory
+        yet, a huge page that was never used takes milliseconds (4 ms for 2 MB in one with an EPYC),
+        small pages that others gave back take none of that. Who calls once should not wait for what
+        pays in many calls.
         """
-        if isinstance(size_bytes, int) and size_bytes < support.HUGE_RESULT_THRESHOLD:
-            return
+        if isinstance(size_bytes, int) and size_bytes <= POOLED_BYTES:
+            return self.empty(sizes, strides, dtype)
         self._large_results += 1
         word, b = self.emitter.word(self.emitter.context, CONTEXT_LARGE_RESULTS), self.builder
         count = b.load(word, typ=I64)
@@ -132,7 +142,26 @@ class HostMemory:
         b.store(b.add(count, constant(1)), word)
         early = b.icmp_unsigned("<", count, self._large_results_count)
         asked = b.select(early, constant(0), as_value(size_bytes))
-        b.call(self.emitter.support("irc_huge_pages"), [self.data(tensor), asked])
+        most: Size = -1
+        if not brief:
+            size = as_value(size_bytes)
+            most = b.add(size, b.lshr(size, constant(2)))
+        slot = self.emitter.new_slots(1)
+        failed = b.call(
+            self.emitter.support("irc_new_result"),
+            [
+                constant(len(sizes)),
+                self.emitter.array(sizes),
+                self.emitter.array(strides),
+                I32(dtype),
+                as_value(size_bytes),
+                asked,
+                as_value(most),
+                self.emitter.slot(slot),
+            ],
+        )
+        self.emitter.fail_if_error(failed, ("shim-error", "empty_strided"), ())
+        return self.emitter.own(len(sizes), slot)
 
     def view(
         self, base: HostTensor, sizes: Sequence[Size], strides: Sequence[Size], offset: Size

@@ -2,7 +2,7 @@
 
 Host programs stay small by calling these instead of repeating them: the check of a tensor argument
 against a constant table, the arenas, calls of Python functions, and the release of
-tensor handles. They hold no state; the offsets in them are those that
+tensor handles. They hold no state but `support_kept`'s pool; the offsets in them are those that
 `irc.boundary.torch_abi.self_test` checks.
 
 `irc_check_tensor(runtime, object, spec, out) -> i32`: 0 when `object` is a plain dense CPU tensor
@@ -11,8 +11,8 @@ anything. A stride is not looked at where the size is at most 1. Stores `{data, 
 into `out`.
 
 `irc_huge_pages(data, bytes)`: asks for huge pages for a fresh result of `HUGE_RESULT_THRESHOLD`
-bytes or more, within its memory only. A hint: the storage stays what torch's allocator made.
-Programs give 0 bytes in their first call (`HostMemory.ask_huge_pages`).
+bytes or more, within its memory only. A hint: the storage stays what its allocator made.
+Programs give 0 bytes in their first call (`HostMemory.kept`).
 
 `irc_call_python(callable, kinds, payload, count) -> object`: a vectorcall with `count` (at most
 64 bits each) arguments described by `kinds` (see `KIND_*`); the interpreter lock is held.
@@ -20,7 +20,7 @@ Programs give 0 bytes in their first call (`HostMemory.ask_huge_pages`).
 `irc_unpack_results(runtime, result, kinds, out, count) -> i32`: the reverse for a tuple of results;
 tensors become new handles, None becomes a null handle. 1 with a Python error set when they differ.
 
-`support_arena`, `support_results` and `support_pieces` have the rest.
+`support_arena`, `support_kept`, `support_results` and `support_pieces` have the rest.
 
 Support functions read records (descriptors, tables, plans) whose fields are words of 64 bits. In
 the text of all support modules `%count = word i64, ptr %board, i64 BOARD_COUNT` stands for LLVM's
@@ -36,6 +36,7 @@ from __future__ import annotations
 import re
 
 from irc.codegen.host import support_arena as host_support_arena
+from irc.codegen.host import support_kept as host_support_kept
 from irc.codegen.host import support_pieces as host_support_pieces
 from irc.codegen.host.support_results import LOCK, RESULTS
 
@@ -395,6 +396,7 @@ SIGNATURES = {
     "irc_check_tensor": ("i32", ("ptr", "ptr", "ptr", "ptr")),
     **host_support_arena.SIGNATURES,
     **host_support_pieces.SIGNATURES,
+    **host_support_kept.SIGNATURES,
     "irc_huge_pages": ("void", ("ptr", "i64")),
     "irc_release_handles": ("void", ("ptr", "i64")),
     "irc_release_objects": ("void", ("ptr", "i64")),
@@ -422,6 +424,7 @@ def written_out(text: str) -> str:
 def support_text() -> str:
     """The support module as LLVM text, without a target line."""
     parts = (DECLARATIONS, CHECK_TENSOR, host_support_arena.arena_text(), RELEASES, HUGE_PAGES)
-    text = "".join((*parts, PYTHON_CALLS, RESULTS, LOCK, host_support_pieces.pieces_text()))
+    more = (host_support_pieces.pieces_text(), host_support_kept.kept_text())
+    text = "".join((*parts, PYTHON_CALLS, RESULTS, LOCK, *more))
     text = text.replace("HUGE_RESULT", str(HUGE_RESULT_THRESHOLD))
     return written_out(text.replace("MADV_HUGEPAGE", str(_MADV_HUGEPAGE)))

@@ -8,10 +8,13 @@ block however large. Slots are taken and filled with one atomic exchange each: t
 a fork could leave held.
 
 The words of a program's slots: blocks, then the address of the pool, then the program's serial
-number. Those of the pool: bytes that are not in use in it, bytes that are not in use in programs'
-slots; then for each place its block, and two hints for who looks for one: the block's owner, and
-its capacity. The 64 bytes before a block hold its capacity, an array of cached tensor handles, that
-array's length, and the serial number of the program whose handles these are.
+number. Those of a pool are `POOL_IDLE` and so on; then for each place its block, and two hints for
+who looks for one: the block's owner, and its capacity. The 64 bytes before a block hold its
+capacity, an array of cached tensor handles, that array's length, and the serial number of the
+program whose handles these are.
+
+Where blocks leave a pool for others the larger ones stay; those of a pool with `POOL_TURNS`, which
+nobody owns (`irc.codegen.host.support_kept`), leave in turn.
 
 `irc_arena_acquire(slots, bytes, views) -> ptr`: memory of at least `bytes` bytes aligned to 64, and
 room for `views` handles; null when there is no memory. `irc_arena_release(slots, block)`.
@@ -27,9 +30,11 @@ POOL_PLACES = 16
 POOLED_BYTES = 1 << 20
 OWN_LIMIT = 16 << 20
 POOL_LIMIT = 32 << 20
-#: Words of a program's slots and of the pool.
+#: Words of a pool: bytes that are not in use in it, bytes that are not in use in programs' slots,
+#: the most of the former, its places, 1 where blocks leave in turn, the place whose turn it is.
+POOL_IDLE, POOL_SLOTS, POOL_MOST, POOL_COUNT, POOL_TURNS, POOL_TURN, POOL_HEAD = range(7)
+#: Words of a program's slots.
 SLOTS_WORDS = ARENA_SLOTS + 2
-POOL_WORDS = 2 + 3 * POOL_PLACES
 #: From this size on a block asks for huge pages: a fresh 4 KB page costs 0.25 us to touch.
 HUGE_PAGE_THRESHOLD = 4 << 20
 _MADV_HUGEPAGE = 14
@@ -39,11 +44,11 @@ define ptr @irc_arena_acquire(ptr %slots, i64 %bytes, i64 %views) {
 entry:
   %pool = word ptr, ptr %slots, i64 ARENA_SLOTS
   %serial = word i64, ptr %pool.at, i64 1
-  %kept.at = getelementptr i64, ptr %pool, i64 1
+  %kept.at = getelementptr i64, ptr %pool, i64 POOL_SLOTS
   %large = icmp sgt i64 %bytes, POOLED_BYTES
   br i1 %large, label %common, label %scan
 common:
-  %taken = call ptr @irc_pool_take(ptr %pool, i64 %serial, i64 %bytes)
+  %taken = call ptr @irc_pool_take(ptr %pool, i64 %serial, i64 %bytes, i64 -1)
   %nothing = icmp eq ptr %taken, null
   br i1 %nothing, label %fresh, label %whose
 whose:
@@ -157,7 +162,7 @@ _RELEASE = """
 define void @irc_arena_release(ptr %slots, ptr %block) {
 entry:
   %pool = word ptr, ptr %slots, i64 ARENA_SLOTS
-  %kept.at = getelementptr i64, ptr %pool, i64 1
+  %kept.at = getelementptr i64, ptr %pool, i64 POOL_SLOTS
   %capacity.at = getelementptr i8, ptr %block, i64 -64
   %capacity = load i64, ptr %capacity.at
   %large = icmp ugt i64 %capacity, POOLED_BYTES
@@ -193,7 +198,7 @@ done:
 define i64 @irc_arena_drain(ptr %slots) {
 entry:
   %pool = word ptr, ptr %slots, i64 ARENA_SLOTS
-  %kept.at = getelementptr i64, ptr %pool, i64 1
+  %kept.at = getelementptr i64, ptr %pool, i64 POOL_SLOTS
   br label %scan
 scan:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
@@ -222,29 +227,32 @@ done:
 """
 
 _POOL = """
-define ptr @irc_pool_take(ptr %pool, i64 %serial, i64 %bytes) {
+define ptr @irc_pool_take(ptr %pool, i64 %serial, i64 %bytes, i64 %most) {
 entry:
+  %places = word i64, ptr %pool, i64 POOL_COUNT
   br label %scan
 scan:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
   %best = phi i64 [ -1, %entry ], [ %best.next, %next ]
   %cost = phi i64 [ -1, %entry ], [ %cost.next, %next ]
-  %end = icmp eq i64 %i, POOL_PLACES
+  %end = icmp eq i64 %i, %places
   br i1 %end, label %choose, label %look
 look:
-  %word = add i64 %i, 2
+  %word = add i64 %i, POOL_HEAD
   %place = getelementptr ptr, ptr %pool, i64 %word
   %seen = load atomic ptr, ptr %place monotonic, align 8
   %empty = icmp eq ptr %seen, null
   br i1 %empty, label %next, label %weigh
 weigh:
-  %owner.at = getelementptr i64, ptr %place, i64 POOL_PLACES
+  %owner.at = getelementptr i64, ptr %place, i64 %places
   %owner = load atomic i64, ptr %owner.at monotonic, align 8
-  %size.at = getelementptr i64, ptr %owner.at, i64 POOL_PLACES
+  %size.at = getelementptr i64, ptr %owner.at, i64 %places
   %size = load atomic i64, ptr %size.at monotonic, align 8
   %mine = icmp eq i64 %owner, %serial
   %own.cost = select i1 %mine, i64 0, i64 %size
-  %enough = icmp uge i64 %size, %bytes
+  %holds = icmp uge i64 %size, %bytes
+  %fitting = icmp ule i64 %size, %most
+  %enough = and i1 %holds, %fitting
   %cheaper = icmp ult i64 %own.cost, %cost
   %better = and i1 %enough, %cheaper
   br label %next
@@ -259,7 +267,7 @@ choose:
   %missing = icmp slt i64 %best, 0
   br i1 %missing, label %none, label %take
 take:
-  %best.word = add i64 %best, 2
+  %best.word = add i64 %best, POOL_HEAD
   %best.place = getelementptr ptr, ptr %pool, i64 %best.word
   %block = atomicrmw xchg ptr %best.place, ptr null acq_rel, align 8
   %lost = icmp eq ptr %block, null
@@ -281,6 +289,11 @@ none:
 
 define void @irc_pool_put(ptr %pool, ptr %block) {
 entry:
+  %places = word i64, ptr %pool, i64 POOL_COUNT
+  %limit = word i64, ptr %pool, i64 POOL_MOST
+  %turns = word i64, ptr %pool, i64 POOL_TURNS
+  %by.size = icmp eq i64 %turns, 0
+  %turn = getelementptr i64, ptr %pool, i64 POOL_TURN
   %capacity.at = getelementptr i8, ptr %block, i64 -64
   %capacity = load i64, ptr %capacity.at
   %was.idle = atomicrmw add ptr %pool, i64 %capacity monotonic, align 8
@@ -288,22 +301,27 @@ entry:
 evict:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
   %idle = load atomic i64, ptr %pool monotonic, align 8
-  %within = icmp ule i64 %idle, POOL_LIMIT
-  %alone = icmp ule i64 %idle, %capacity
+  %within = icmp ule i64 %idle, %limit
+  %only = icmp ule i64 %idle, %capacity
+  %alone = and i1 %only, %by.size
   %fine = or i1 %within, %alone
   br i1 %fine, label %store, label %more
 more:
-  %end = icmp eq i64 %i, POOL_PLACES
+  %end = icmp eq i64 %i, %places
   br i1 %end, label %drop, label %look
 look:
-  %word = add i64 %i, 2
+  %next.turn = atomicrmw add ptr %turn, i64 %turns monotonic, align 8
+  %in.turn = urem i64 %next.turn, %places
+  %which = select i1 %by.size, i64 %i, i64 %in.turn
+  %word = add i64 %which, POOL_HEAD
   %place = getelementptr ptr, ptr %pool, i64 %word
   %seen = load atomic ptr, ptr %place monotonic, align 8
   %empty = icmp eq ptr %seen, null
-  %sizes.at = getelementptr i64, ptr %place, i64 POOL_PLACES
-  %size.at = getelementptr i64, ptr %sizes.at, i64 POOL_PLACES
+  %sizes.at = getelementptr i64, ptr %place, i64 %places
+  %size.at = getelementptr i64, ptr %sizes.at, i64 %places
   %size = load atomic i64, ptr %size.at monotonic, align 8
-  %larger = icmp ugt i64 %size, %capacity
+  %exceeds = icmp ugt i64 %size, %capacity
+  %larger = and i1 %exceeds, %by.size
   %stays = or i1 %empty, %larger
   br i1 %stays, label %next, label %take
 take:
@@ -325,18 +343,18 @@ store:
   br label %fill
 fill:
   %k = phi i64 [ 0, %store ], [ %k.next, %miss ]
-  %full = icmp eq i64 %k, POOL_PLACES
+  %full = icmp eq i64 %k, %places
   br i1 %full, label %drop, label %try
 try:
-  %try.word = add i64 %k, 2
+  %try.word = add i64 %k, POOL_HEAD
   %here = getelementptr ptr, ptr %pool, i64 %try.word
   %there = load atomic ptr, ptr %here monotonic, align 8
   %free.place = icmp eq ptr %there, null
   br i1 %free.place, label %claim, label %miss
 claim:
-  %owner.hint = getelementptr i64, ptr %here, i64 POOL_PLACES
+  %owner.hint = getelementptr i64, ptr %here, i64 %places
   store atomic i64 %owner, ptr %owner.hint monotonic, align 8
-  %size.hint = getelementptr i64, ptr %owner.hint, i64 POOL_PLACES
+  %size.hint = getelementptr i64, ptr %owner.hint, i64 %places
   store atomic i64 %capacity, ptr %size.hint monotonic, align 8
   %pair = cmpxchg ptr %here, ptr null, ptr %block acq_rel monotonic, align 8
   %stored = extractvalue { ptr, i1 } %pair, 1
@@ -354,14 +372,15 @@ done:
 
 define i64 @irc_pool_drain(ptr %pool, i64 %owner, i64 %above) {
 entry:
+  %places = word i64, ptr %pool, i64 POOL_COUNT
   br label %scan
 scan:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
   %freed = phi i64 [ 0, %entry ], [ %freed.next, %next ]
-  %end = icmp eq i64 %i, POOL_PLACES
+  %end = icmp eq i64 %i, %places
   br i1 %end, label %done, label %take
 take:
-  %word = add i64 %i, 2
+  %word = add i64 %i, POOL_HEAD
   %place = getelementptr ptr, ptr %pool, i64 %word
   %block = atomicrmw xchg ptr %place, ptr null acq_rel, align 8
   %empty = icmp eq ptr %block, null
@@ -403,7 +422,9 @@ SIGNATURES = {
 def arena_text() -> str:
     """The functions as LLVM text."""
     text = _ACQUIRE + _RELEASE + _POOL
-    for name in ("ARENA_SLOTS", "POOL_PLACES", "POOLED_BYTES", "OWN_LIMIT", "POOL_LIMIT"):
+    names = ("ARENA_SLOTS", "POOLED_BYTES", "OWN_LIMIT", "POOL_SLOTS",
+             "POOL_COUNT", "POOL_MOST", "POOL_TURNS", "POOL_TURN", "POOL_HEAD")  # fmt: skip
+    for name in names:
         text = text.replace(name, str(globals()[name]))
     text = text.replace("HUGE_THRESHOLD", str(HUGE_PAGE_THRESHOLD))
     return text.replace("MADV_HUGEPAGE", str(_MADV_HUGEPAGE))

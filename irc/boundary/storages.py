@@ -1,0 +1,151 @@
+"""Facts about the storages of the installed torch, tested: how to make one of memory of ours.
+
+`torch_from_blob` (since torch 2.11) takes memory with a function that frees it. The storage that it
+makes can't be resized: it has no allocator and no leave. `facts` finds both in the storage by
+probes, sets them, and has torch resize it; where anything differs it is None, and results are made
+by torch alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import NamedTuple
+
+import torch
+
+from irc.boundary import torch_abi
+
+_FROM_BLOB = "torch_from_blob"
+_ALLOCATOR = "_ZN3c1015GetCPUAllocatorEv"
+_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+#: How far the probes look into a tensor and a storage.
+_TENSOR_BYTES, _STORAGE_BYTES = 128, 128
+_PROBES = 3
+_LENGTH = 1000
+#: What probes need for as long as torch may call it: a few, since they run once.
+_needed: list[object] = []
+
+
+class StorageFacts(NamedTuple):
+    """The address of `torch_from_blob`; offsets in bytes of a tensor's storage, of a storage's
+    allocator and of its leave to be resized; the address of torch's allocator."""
+
+    from_blob: int
+    storage: int
+    allocator: int
+    resizable: int
+    torchs: int
+
+
+class _Blob:
+    """A tensor of `torch_from_blob` over memory of this object's, and how often it was freed."""
+
+    def __init__(self) -> None:
+        self.memory = (ctypes.c_float * _LENGTH)(*range(_LENGTH))
+        self.freed: list[int] = []
+        self._free = _DELETER(lambda data, _context: self.freed.append(data))
+        _needed.extend((self.memory, self._free))
+        sizes, strides = (ctypes.c_int64 * 1)(_LENGTH), (ctypes.c_int64 * 1)(1)
+        handle, word, number = ctypes.c_void_p(), ctypes.c_int64, ctypes.c_int32
+        place = ctypes.c_void_p
+        new = torch_abi.c_function(
+            _FROM_BLOB, number, place, word, place, place, word, number, number, number, place,
+            number, place, word, place, place,
+        )  # fmt: skip
+        code, free = torch_abi.dtype_code(torch.float32), ctypes.cast(self._free, place)
+        data = ctypes.addressof(self.memory)
+        at = [ctypes.addressof(each) for each in (sizes, strides, handle)]
+        if new(data, 1, at[0], at[1], 0, code, 0, -1, at[2], 0, None, 0, free, None):
+            raise RuntimeError(torch_abi.last_error_text())
+        assert handle.value is not None
+        self.tensor: torch.Tensor | None = torch_abi.tensor_from_handle(handle.value)
+        delete = torch_abi.c_function(
+            "aoti_torch_delete_tensor_object", ctypes.c_int32, ctypes.c_void_p
+        )
+        delete(handle)
+
+
+def _words(address: int, count: int) -> list[int]:
+    return list((ctypes.c_uint64 * (count // 8)).from_address(address))
+
+
+def _bytes(address: int) -> bytes:
+    return ctypes.string_at(address, _STORAGE_BYTES)
+
+
+def _the_one(candidates: set[int], what: str) -> int:
+    if len(candidates) != 1:
+        raise RuntimeError(f"{what} isn't at one place")
+    return candidates.pop()
+
+
+def _find() -> StorageFacts:
+    from_blob, ask = (torch_abi.symbol_address(name) for name in (_FROM_BLOB, _ALLOCATOR))
+    if from_blob is None or ask is None:
+        raise RuntimeError("torch has no from_blob with a deleter, or hides its allocator")
+    torchs = torch_abi.c_function(_ALLOCATOR, ctypes.c_uint64)()
+    in_tensor = set(range(0, _TENSOR_BYTES, 8))
+    allocators, leaves = set(range(0, _STORAGE_BYTES, 8)), set(range(_STORAGE_BYTES))
+    for _ in range(_PROBES):
+        own, blob = torch.empty(_LENGTH), _Blob()
+        assert blob.tensor is not None
+        storages = []
+        for tensor in (own, blob.tensor):
+            storage = tensor.untyped_storage()._cdata
+            impl = torch_abi._read_word(torch_abi.tensor_handle(tensor))
+            in_tensor = {i for i in in_tensor if _words(impl, _TENSOR_BYTES)[i // 8] == storage}
+            storages.append(storage)
+        words = [_words(each, _STORAGE_BYTES) for each in storages]
+        allocators = {
+            i for i in allocators if words[0][i // 8] == torchs and words[1][i // 8] == 0
+        }
+        inside = [_bytes(each) for each in storages]
+        leaves = {i for i in leaves if inside[0][i] == 1 and inside[1][i] == 0}
+    return StorageFacts(
+        from_blob,
+        _the_one(in_tensor, "the storage of a tensor"),
+        _the_one(allocators, "the allocator of a storage"),
+        _the_one(leaves, "the leave to resize a storage"),
+        torchs,
+    )
+
+
+def _test(facts: StorageFacts) -> None:
+    """Have torch resize a storage that was told so; RuntimeError when it does anything else."""
+    blob = _Blob()
+    tensor = blob.tensor
+    assert tensor is not None
+    storage = tensor.untyped_storage()
+    if storage.resizable():
+        raise RuntimeError("a storage of from_blob can be resized as it is")
+    ctypes.c_uint64.from_address(storage._cdata + facts.allocator).value = facts.torchs
+    ctypes.c_uint8.from_address(storage._cdata + facts.resizable).value = 1
+    if not storage.resizable() or blob.freed or tensor.data_ptr() != ctypes.addressof(blob.memory):
+        raise RuntimeError("a storage doesn't know that it can be resized")
+    tensor.resize_(2 * _LENGTH)
+    if blob.freed != [ctypes.addressof(blob.memory)]:
+        raise RuntimeError("resizing a storage doesn't free its memory once")
+    if tensor[:_LENGTH].tolist() != list(blob.memory) or storage.nbytes() != 8 * _LENGTH:
+        raise RuntimeError("resizing a storage loses what it held")
+    whole = _Blob()
+    whole.tensor = None
+    if whole.freed != [ctypes.addressof(whole.memory)]:
+        raise RuntimeError("a storage of from_blob doesn't free its memory once")
+
+
+@functools.cache
+def facts() -> StorageFacts | None:
+    """What is known of torch's storages; None where a fact doesn't hold."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    try:
+        with _disable_current_modes(), torch.inference_mode(False):
+            known = _find()
+            _test(known)
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return None
+    return known
+
+
+__all__ = ["StorageFacts", "facts"]

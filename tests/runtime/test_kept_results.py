@@ -1,0 +1,267 @@
+"""Large results: their memory serves the next ones, never while somebody holds it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+
+import irc
+from irc.boundary import storages, torch_abi
+from irc.codegen.host import support_kept
+from irc.codegen.host.support_arena import POOL_MOST, POOLED_BYTES
+from irc.runtime import memory
+from irc.runtime.memory import kept_bytes, kept_results
+
+pytestmark = [
+    pytest.mark.skipif(not torch_abi.available(), reason="no native host functions"),
+    pytest.mark.skipif(storages.facts() is None, reason="torch makes all storages itself"),
+]
+ROWS = 1 + POOLED_BYTES // (4 * 1000)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> None:
+    gc.collect()
+    irc.release_memory()
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 + 1
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """`doubled` for any number of rows of 1000."""
+    x = torch.randn(ROWS, 1000)
+    torch._dynamo.mark_dynamic(x, 0)
+    return torch.compile(doubled, backend="irc")
+
+
+def program(rows: int = ROWS):
+    x = torch.randn(rows, 1000)
+    return irc.compile(doubled, (x,)), x
+
+
+def test_what_is_gone_serves_again():
+    call, x = program()
+    first = call(x)
+    place = first.data_ptr()
+    del first
+    assert kept_results().idle_bytes() >= ROWS * 4000
+    second = call(-x)
+    assert second.data_ptr() == place and kept_results().idle_bytes() == 0
+    torch.testing.assert_close(second, doubled(-x))
+
+
+def test_what_is_held_stays():
+    call, x = program()
+    inputs = [x + k for k in range(5)]
+    results = [call(each) for each in inputs]
+    views = [each[3:7].t() for each in results]
+    expected = [doubled(each) for each in inputs]
+    assert len({each.data_ptr() for each in results}) == 5
+    del results
+    for k in range(8):
+        call(x * k)
+    for view, each in zip(views, expected, strict=True):
+        torch.testing.assert_close(view, each[3:7].t())
+
+
+def test_small_results_are_torchs():
+    call, x = program(ROWS - 1)
+    result = call(x)
+    del result
+    assert kept_results().idle_bytes() == 0
+
+
+def test_sizes_that_change(compiled):
+    """A block serves what needs most of it; and less than it keeps what is too small."""
+    before = kept_results().idle_bytes()
+    large = torch.randn(10 * ROWS, 1000)
+    place = compiled(large).data_ptr()
+    small = compiled(large[:ROWS])
+    assert small.data_ptr() != place
+    near = compiled(large[: 9 * ROWS])
+    assert near.data_ptr() == place
+    torch.testing.assert_close(near, doubled(large[: 9 * ROWS]))
+    torch.testing.assert_close(small, doubled(large[:ROWS]))
+    assert kept_results().idle_bytes() == before
+
+
+@pytest.mark.parametrize("size", [(2 * ROWS, 1000), (3, 5)])
+def test_a_result_can_be_resized(size):
+    call, x = program()
+    result = call(x)
+    flat = result.flatten()
+    count = min(flat.numel(), size[0] * size[1])
+    result.resize_(size)
+    assert result.shape == size and result.untyped_storage().resizable()
+    torch.testing.assert_close(result.flatten()[:count], doubled(x).flatten()[:count])
+
+
+def test_a_storage_can_be_emptied_and_filled_again():
+    call, x = program()
+    result = call(x)
+    result.untyped_storage().resize_(0)
+    assert kept_results().idle_bytes() >= ROWS * 4000
+    result.untyped_storage().resize_(ROWS * 4000)
+    torch.testing.assert_close(result.copy_(x), x)
+
+
+def test_gradients_serve_again():
+    weight = torch.randn(1000, 600, requires_grad=True)
+    step = torch.compile(lambda x: (x @ weight).sin().sum(), backend="irc")
+    x = torch.randn(50, 1000)
+    step(x).backward()
+    expected = weight.grad.clone()
+    place = weight.grad.data_ptr()
+    weight.grad = None
+    step(x).backward()
+    torch.testing.assert_close(weight.grad, expected)
+    assert weight.grad.data_ptr() == place
+    step(x).backward()
+    torch.testing.assert_close(weight.grad, 2 * expected)
+
+
+def test_other_threads_free():
+    call, x = program()
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        mine = x + number
+        expected = doubled(mine)
+        held: list[torch.Tensor] = []
+        for k in range(40):
+            held.append(call(mine))
+            if k % 3 == number % 3:
+                held.pop(0)
+            if not all(torch.equal(each, expected) for each in held[-2:]):
+                wrong.append(number)
+            del held[:-3]
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    gc.collect()
+    idle = kept_results().idle_bytes()
+    assert 0 < idle <= min(memory.RESULTS_LIMIT, memory.memory_bytes() // memory.RESULTS_SHARE)
+    assert irc.release_memory() >= idle and kept_bytes() == 0
+
+
+def test_no_more_is_kept_than_allowed(monkeypatch):
+    """What leaves for others does so in turn, and a block beyond the limit isn't kept."""
+    call, x = program()
+    words, most = kept_results()._words, support_kept.KEPT_HEAD + POOL_MOST
+    allowed = words[most]
+    try:
+        words[most] = 3 * 4000 * ROWS + 1000
+        results = [call(x) for _ in range(6)]
+        places = [each.data_ptr() for each in results]
+        while results:
+            del results[0]
+        assert 2 * 4000 * ROWS < kept_results().idle_bytes() <= words[most]
+        again = [call(x) for _ in range(3)]
+        assert {each.data_ptr() for each in again} <= set(places)
+        del again
+        words[most] = 100
+        call(x)
+        assert kept_results().idle_bytes() <= 100
+    finally:
+        words[most] = allowed
+
+
+def test_the_last_program_gives_back():
+    code = f"""
+import gc, torch, irc
+from irc.runtime.memory import kept_bytes
+x = torch.randn({ROWS}, 1000)
+call = irc.compile(lambda x: x * 2, (x,))
+held = call(x)
+call(x)
+assert kept_bytes() > {POOLED_BYTES}
+del call
+gc.collect()
+assert kept_bytes() == 0
+assert torch.equal(held, x * 2)
+del held
+"""
+    run_alone(code)
+
+
+def run_alone(code: str) -> None:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_results_outlive_the_interpreter():
+    """torch frees some of them when the modules are gone."""
+    run_alone(f"""
+import torch, irc
+x = torch.randn({ROWS}, 1000)
+call = irc.compile(lambda x: x * 2, (x,))
+torch.held = [call(x) for _ in range(3)]
+torch.held.append(torch.held)
+call(x)
+""")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system doesn't fork")
+def test_a_forked_child_has_its_own():
+    run_alone(f"""
+import os, torch, irc
+torch.set_num_threads(1)
+x = torch.randn({ROWS}, 1000)
+call = irc.compile(lambda x: x * 2, (x,))
+held = call(x)
+place = call(x).data_ptr()
+child = os.fork()
+mine = -x if child == 0 else x
+for _ in range(20):
+    assert torch.equal(call(mine), mine * 2) and torch.equal(held, x * 2)
+if child == 0:
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+""")
+
+
+def test_torch_makes_results_where_its_storages_are_unknown():
+    run_alone(f"""
+import torch
+from irc.boundary import storages
+storages.facts = lambda: None
+import irc
+from irc.runtime.memory import kept_results
+x = torch.randn({ROWS}, 1000)
+call = irc.compile(lambda x: x * 2, (x,))
+assert torch.equal(call(x), x * 2) and kept_results().idle_bytes() == 0
+""")
+
+
+def test_temporaries_take_what_is_there():
+    """Arrays that are gone when the call ends share blocks that are larger than they need, and are
+    never those of a result."""
+    rows = (16 << 20) // 4000 + 10
+
+    def f(x):
+        y = x.sin()
+        z = torch.cumsum(y, 1)[:, :500] + 1
+        return torch.cumsum(z, 0) - y.sum()
+
+    x = torch.randn(rows, 1000)
+    call = irc.compile(f, (x,))
+    expected = f(x.double())
+    results = [call(x) for _ in range(3)]
+    for each in results:
+        torch.testing.assert_close(each.double(), expected, rtol=1e-3, atol=1e-2)
+    idle = kept_results().idle_bytes()
+    call(x)
+    assert kept_results().idle_bytes() <= idle + results[0].nbytes + 64
