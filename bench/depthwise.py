@@ -1,13 +1,15 @@
-"""Depthwise convolutions of f32 as reductions with sums of several places in registers (the keys
+"""Depthwise convolutions as reductions with sums of several places in registers (the keys
 `jam_axis` and `jam_points` of a schedule), against oneDNN's on packed weights, one thread.
 
     OMP_NUM_THREADS=1 python -m bench.depthwise [--rounds 30] [--points 8 14] [--ahead 0 1]
                                                 [--images 1 4 16]
+    OMP_NUM_THREADS=1 python -m bench.depthwise --element bf16 [--rounds 30] [--images 1 4 16]
 
 For each convolution of ConvNext-tiny and some of MobileNet-V2 (channels innermost, no bias, images
 in memory of their own with nothing readable around it): least milliseconds of the thread's time,
 billions of operations a second (those outside of an image counted, too), and the median of
-oneDNN's time over ours, calls in turn in one process.
+oneDNN's time over ours, calls in turn in one process. Of f32 the reduction alone, with a schedule
+as asked for; of bf16 what a compiled convolution calls, with the weight laid out in each call.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ from torch.nn import functional
 
 import irc
 from bench.common import print_load, table
-from irc.ir.passes import PassManager
+from irc.ir.passes import PassContext, PassManager
 from irc.ir.types import f32
 from irc.pipeline import stages
 from irc.target import Target
+from irc.target.figures import evolve
 
 #: Channels, window, stride and the image's size.
 LAYERS = [
@@ -127,15 +130,34 @@ def built(layer: tuple[int, int, int, int], images: int, points: int, ahead: int
     return irc.runtime.build(module)
 
 
+def compiled_whole(layer: tuple[int, int, int, int], x: torch.Tensor, w: torch.Tensor) -> Any:
+    """The convolution as irc compiles it where the processor's figures leave it to nobody else."""
+    channels, window, stride, _ = layer
+
+    def call(image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return functional.conv2d(image, weight, None, stride, window // 2, 1, channels)
+
+    module = irc.trace(call, (x, w))
+    features = evolve(Target.host().features, own_pair_windows=(999, 999))
+    context = PassContext(target=Target(features, library=("bf16", "f32")))
+    for text in stages("llvm").values():
+        PassManager.parse(text).run(module, context)
+    executable = irc.runtime.build(module)
+    if "call_aten" in irc.print_op(module):
+        raise AssertionError("the library computes it")
+    return executable
+
+
 def measure(
-    layer: tuple[int, int, int, int], images: int, choices: list[tuple[int, int]], rounds: int
-) -> list[str]:
+    layer: tuple[int, int, int, int], images: int, choices: list[tuple[int, int]], rounds: int,
+    dtype: torch.dtype,
+) -> list[str]:  # fmt: skip
     """A line of the table."""
     channels, window, stride, size = layer
     around = window // 2
     torch.manual_seed(0)
-    x = alone(torch.randn(images, size, size, channels))
-    w = torch.randn(window, window, channels)
+    x = alone(torch.randn(images, size, size, channels).to(dtype))
+    w = torch.randn(window, window, channels).to(dtype)
     image, weight = x.permute(0, 3, 1, 2), w.permute(2, 0, 1)[:, None].contiguous()
     numbers = ([around] * 2, [stride] * 2, [1, 1], channels)
     library = torch.ops.mkldnn
@@ -146,6 +168,13 @@ def measure(
     calls: list[Callable[[], Any]] = [
         lambda: library._convolution_pointwise(image, packed, None, *numbers, "none", [], "")
     ]
+    if dtype is torch.bfloat16:
+        whole = compiled_whole(layer, image, weight)
+        (result,) = whole(image, weight)
+        torch.testing.assert_close(
+            result.permute(0, 2, 3, 1).double(), exact, rtol=1e-2, atol=1e-3
+        )  # fmt: skip
+        calls.append(lambda: whole(image, weight))
     for points, ahead in choices:
         executable = built(layer, images, points, ahead)
         (result,) = executable(x, w)
@@ -173,16 +202,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--points", type=int, nargs="+", default=[8])
     parser.add_argument("--ahead", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--element", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--images", type=int, nargs="+", default=[1, IMAGES, 16])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print_load()
     head = ["layer", "images", "oneDNN ms", "GFLOP/s"]
+    dtype = torch.float32 if arguments.element == "f32" else torch.bfloat16
     choices = list(itertools.product(arguments.points, arguments.ahead))
+    if dtype is torch.bfloat16:
+        choices, head = [], [*head, "irc ms", "GFLOP/s", "oneDNN/ours"]
     for points, ahead in choices:
         head += [f"{points} places, {ahead} ahead ms", "GFLOP/s", "oneDNN/ours"]
     rows = [
-        measure(layer, images, choices, arguments.rounds)
+        measure(layer, images, choices, arguments.rounds, dtype)
         for layer in LAYERS for images in arguments.images
     ]  # fmt: skip
     print(table(head, rows))

@@ -5,8 +5,9 @@ window with vectors along the channels.
 
 Such a reduction has several places of a row in registers (`jam_axis` of a schedule), so that it
 multiplies as fast as the processor does where the window is read once for all of them. How fast
-that is of the library's speed is a figure of the processor (`own_windows`), for windows with few
-and with many elements.
+that is of the library's speed is a figure of the processor (`own_windows`, `own_pair_windows`), for
+windows with few and with many elements. Elements of bf16 are multiplied and summed up as f32, the
+weight's widened as it is laid out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 
 from irc.dialects import aten, graph
 from irc.dialects.graph.inferred import tensor_type
-from irc.ir.types import f32
+from irc.ir.types import bf16, f32
 from irc.target import Target
 
 
@@ -25,7 +26,9 @@ def window_objection(call: graph.CallAten, target: Target) -> str | None:
     arguments = aten.arguments_of(call)
     image, weight = tensor_type(arguments["input"]), tensor_type(arguments["weight"])
     groups = arguments["groups"]
-    if image.element is not f32:
+    features = target.features
+    speeds = {f32: features.own_windows, bf16: features.own_pair_windows}.get(image.element)
+    if speeds is None:
         return f"it is of {image.element}"
     if groups == 1 or weight.shape[1] != 1:
         return f"it sums up over {weight.shape[1]} channels in each of {groups} groups"
@@ -34,11 +37,11 @@ def window_objection(call: graph.CallAten, target: Target) -> str | None:
     taps = [n for n in weight.shape[2:] if isinstance(n, int)]
     if len(taps) != weight.rank - 2:
         return "its window is symbolic"
-    return _figures_objection(taps, groups, call, target)
+    return _figures_objection(taps, groups, speeds, call, target)
 
 
 def _figures_objection(
-    taps: Sequence[int], groups: int, call: graph.CallAten, target: Target
+    taps: Sequence[int], groups: int, speeds: Sequence[int], call: graph.CallAten, target: Target
 ) -> str | None:
     features = target.features
     if max(taps) > features.most_taps:
@@ -47,7 +50,7 @@ def _figures_objection(
     empty = 1 - groups / (-(-groups // lanes) * lanes)
     if empty > target.panel_empty:
         return f"{groups} channels leave {empty:.0%} of their vectors empty"
-    few, many = features.own_windows
+    few, many = speeds
     count = math.prod(taps)
     speed = few if count < features.many_taps else many
     if speed < 100 * features.sure_products:

@@ -208,6 +208,8 @@ class CpuFigures(Speeds):
     own_windows: Annotated[tuple[int, ...], Figure(
         "% of oneDNN's speed", "that irc's reductions over windows of few and of many elements "
         "have, channel by channel (`python -m bench.depthwise`)")] = (105, 115)
+    own_pair_windows: Annotated[tuple[int, ...], Figure(
+        "% of oneDNN's speed", "that they have in those of bf16 (`--element bf16`)")] = (105, 115)
     many_taps: Annotated[int, Figure("elements", "of a window, from which on it has many")] = 25
     most_taps: Annotated[int, Figure(
         "elements", "of a row of a window that is one sum: of more, sums are of partial sums")] = 7
@@ -302,6 +304,8 @@ _ZEN4 = {
     "own_pixels": (130, 120, 115), "own_pair_pixels": (350, 120, 107),
     # bench/results/zen4_attention.txt
     "own_attention": 116, "own_pair_attention": 200,
+    # bench/results/convolutions.txt
+    "own_pair_windows": (103, 92),
 }
 
 #: What is not usual on a processor, by LLVM's name for it.

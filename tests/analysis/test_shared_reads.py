@@ -113,6 +113,17 @@ def test_another_figure_decides_otherwise(figures: str) -> None:
     assert jam(window(q=50), f", {figures}") != jam(window(q=50))
 
 
+def test_other_figures_say_who_computes_one_of_bf16() -> None:
+    conv = torch.nn.Conv2d(32, 32, 3, groups=32).bfloat16()
+    module = irc.trace(conv, (torch.ones(1, 32, 9, 9).bfloat16(),))
+    PassManager.parse("functional,convert-aten-to-graph").run(module)
+    (call,) = (op for op in module.walk() if isinstance(op, graph.CallAten))
+    cases = {"own_windows = [90, 90]": True, "own_pair_windows = [90, 120]": False}
+    for figures, ours in cases.items():
+        target = Target.named(f"#irc.target<avx512, {figures}>")
+        assert (window_objection(call, target) is None) == ours
+
+
 @pytest.mark.parametrize(
     ("figures", "taps", "ours"),
     [("own_windows = [90, 120]", 3, False), ("own_windows = [90, 120]", 5, True),

@@ -482,7 +482,7 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "own_products", "own_panels", "own_split", "own_split_panels", "split_threads",
              "crowded_library",
              "own_pairs", "own_pair_panels", "own_pixels", "own_pair_pixels", "sure_products",
-             "own_windows", "many_taps", "most_taps", "most_jammed",
+             "own_windows", "own_pair_windows", "many_taps", "most_taps", "most_jammed",
              "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",
              "fetched_rows", "met_panels", "turned_reads", "turned_points", "own_attention",
              "own_pair_attention",

@@ -70,10 +70,10 @@ def window_sums(builder: Builder, c: ConvolutionParts, result: TensorType, wide:
     # [images, places..., channels, taps...]
     shape, channel = tensor_type(image).shape, 1 + spatial
     window = list(range(channel + 1, len(shape)))
-    weight = reshaped(builder, c.weight, (type_.shape[1], *taps))
+    weight = cast(builder, reshaped(builder, c.weight, (type_.shape[1], *taps)), wide)
     weight = in_rows(builder, weight, [*range(1, 1 + len(taps)), 0])
     wide_shape = [*shape[:channel], *taps, shape[channel]]
-    weight = spread(builder, cast(builder, weight, wide), wide_shape)
+    weight = spread(builder, weight, wide_shape)
     order = [*range(channel), len(shape) - 1, *range(channel, len(shape) - 1)]
     weight = permuted(builder, weight, order)
     products = builder.value(graph.Mul, cast(builder, image, wide), weight)

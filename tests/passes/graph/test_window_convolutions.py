@@ -15,6 +15,7 @@ from irc.dialects import graph, loop
 from irc.frontend.backend import recording
 from irc.ir.core import Operation
 from irc.ir.passes import PassContext, PassManager
+from irc.ir.types import f32
 from irc.options.options import from_mapping
 from irc.pipeline import stages
 from irc.target import Target
@@ -118,6 +119,39 @@ def test_values(case: str, frozen: bool) -> None:
     assert sum(a.kind == "red" for a in reduction.axis_list) in (1, 2)
 
 
+@pytest.mark.parametrize("frozen", [True, False], ids=["frozen", "plain"])
+@pytest.mark.parametrize("case", list(CASES))
+def test_values_of_bf16(case: str, frozen: bool) -> None:
+    """Sums are f32: a result is the exact one but for its own rounding. Infinities and NaN stay
+    in the windows that hold them."""
+    conv, _, size = copy.deepcopy(CASES[case])
+    torch.manual_seed(0)
+    x = torch.randn(2, conv.in_channels, *size).to(torch.bfloat16)
+    x[0, 1, 2, 3], x[1, 2, -1, -1] = float("inf"), float("nan")
+    x = x.to(memory_format=torch.channels_last)
+    conv = conv.to(torch.bfloat16).eval()
+    exact = copy.deepcopy(conv).double()(x.double())
+    options = {"freezing": frozen, "fx_graph_cache": False}
+    with torch.no_grad(), recording() as made:
+        result = torch.compile(conv, backend="irc", options=options)(x)
+    torch.testing.assert_close(result.double(), exact, rtol=2**-8, atol=1e-5, equal_nan=True)
+    assert result.is_contiguous(memory_format=torch.channels_last)
+    (reduction,) = having("jam_axis", lowered(made, frozen, "form-kernels"))
+    assert reduction.results[0].type.element is f32  # type: ignore[attr-defined]
+
+
+def test_a_weight_of_bf16_is_widened_once() -> None:
+    """As it is laid out, not as it is multiplied."""
+    conv = depthwise(32, (3, 3)).to(torch.bfloat16)
+    with torch.no_grad(), recording() as made:
+        torch.compile(conv, backend="irc", options={"fx_graph_cache": False})(
+            torch.ones(2, 32, 9, 13, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
+        )
+    (reduction,) = having("jam_axis", lowered(made, False, "form-kernels"))
+    elements = sorted(str(r.results[0].type) for r in reduction.reads)
+    assert elements == ["bf16", "f32"]
+
+
 def test_maps_are_computed_beside_the_sums() -> None:
     """A hardswish: nothing is handed on in memory."""
     model, x = model_of("odd channels")
@@ -158,6 +192,8 @@ CHANNELS_LAST = torch.ones(2, 32, 9, 9).to(memory_format=torch.channels_last)
         (depthwise(32, (3, 3)), CHANNELS_LAST, None),
         (depthwise(32, (3, 3)), CHANNELS_LAST.contiguous(), "channels are not innermost"),
         (depthwise(32, (3, 3)), CHANNELS_LAST.double(), "it is of f64"),
+        (depthwise(32, (3, 3)), CHANNELS_LAST.bfloat16(), None),
+        (depthwise(32, (3, 3)), CHANNELS_LAST.half(), "it is of f16"),
         (depthwise(20, (3, 3)), CHANNELS_LAST[:, :20], "leave 38% of their vectors empty"),
         (depthwise(32, (3, 9)), CHANNELS_LAST, "a row of its window has 9 elements"),
         (depthwise(32, (3, 3), times=3), CHANNELS_LAST, "several results of a channel"),
@@ -166,7 +202,7 @@ CHANNELS_LAST = torch.ones(2, 32, 9, 9).to(memory_format=torch.channels_last)
     ids=str,
 )
 def test_what_is_left_to_the_library(conv: nn.Conv2d, x: torch.Tensor, reason: str | None) -> None:
-    module = irc.trace(conv.to(x.dtype), (x,))
+    module = irc.trace(copy.deepcopy(conv).to(x.dtype), (x,))
     module.attributes["irc.target"] = irc.parse(
         "builtin.module attributes {irc.target = #irc.target<avx512>} {}"
     ).attributes["irc.target"]
