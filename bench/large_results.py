@@ -64,6 +64,7 @@ def of_memory(megabytes: int) -> list[str]:
 
 def of_results(megabytes: int, rounds: int) -> list[str]:
     """A line of a result."""
+    torch._dynamo.reset()
     x = torch.randn(megabytes * 250_000)
     calls: dict[str, Callable[[], None]] = {}
     for side in SIDES:
