@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -265,3 +267,27 @@ def test_temporaries_take_what_is_there():
     idle = kept_results().idle_bytes()
     call(x)
     assert kept_results().idle_bytes() <= idle + results[0].nbytes + 64
+
+
+def test_a_result_is_an_ordinary_tensor():
+    call, x = program()
+    expected = doubled(x)
+    with torch.inference_mode():
+        assert call(x).is_inference()
+    result = call(x)
+    assert not result.is_inference() and not result._is_view() and result.is_leaf
+    version = result._version
+    result.add_(1)
+    assert result._version == version + 1
+    (result.requires_grad_() * 2).sum().backward()
+    assert result.grad is not None and bool((result.grad == 2).all())
+    for copied in (copy.deepcopy(call(x)), torch.from_dlpack(call(x)), pickle.loads(
+            pickle.dumps(call(x))), torch.from_numpy(call(x).numpy())):  # fmt: skip
+        torch.testing.assert_close(copied, expected)
+    shared = call(x)
+    shared.share_memory_()
+    assert shared.is_shared()
+    torch.testing.assert_close(shared, expected)
+    other = torch.empty(3)
+    other.set_(call(x))
+    torch.testing.assert_close(other, expected)
