@@ -74,6 +74,21 @@ def _bytes(address: int) -> bytes:
     return ctypes.string_at(address, _STORAGE_BYTES)
 
 
+def _leaves(blob: torch.Tensor, own: bytes) -> set[int]:
+    """Which bytes are the leave to be resized: those of a storage without it that make torch say
+    that it has it. Each is written back at once; nothing else reads the storage meanwhile."""
+    storage, found = blob.untyped_storage(), set()
+    now = _bytes(storage._cdata)
+    for i in range(_STORAGE_BYTES):
+        if own[i] == 1 and now[i] == 0:
+            byte = ctypes.c_uint8.from_address(storage._cdata + i)
+            byte.value = 1
+            if storage.resizable():
+                found.add(i)
+            byte.value = 0
+    return found
+
+
 def _the_one(candidates: set[int], what: str) -> int:
     if len(candidates) != 1:
         raise RuntimeError(f"{what} isn't at one place")
@@ -100,8 +115,7 @@ def _find() -> StorageFacts:
         allocators = {
             i for i in allocators if words[0][i // 8] == torchs and words[1][i // 8] == 0
         }
-        inside = [_bytes(each) for each in storages]
-        leaves = {i for i in leaves if inside[0][i] == 1 and inside[1][i] == 0}
+        leaves &= _leaves(blob.tensor, _bytes(storages[0]))
     return StorageFacts(
         from_blob,
         _the_one(in_tensor, "the storage of a tensor"),

@@ -58,11 +58,24 @@ class KeptResults:
             words[kept.KEPT_FROM_BLOB], words[kept.KEPT_STORAGE] = facts.from_blob, facts.storage
             words[kept.KEPT_ALLOCATOR] = facts.allocator
             words[kept.KEPT_RESIZABLE], words[kept.KEPT_TORCH] = facts.resizable, facts.torchs
-        most = min(RESULTS_LIMIT, memory_bytes() // RESULTS_SHARE)
-        for word, value in (
-            (arena.POOL_MOST, most), (arena.POOL_COUNT, kept.KEPT_PLACES), (arena.POOL_TURNS, 1)
-        ):  # fmt: skip
-            words[kept.KEPT_HEAD + word] = value
+        self._limit = min(RESULTS_LIMIT, memory_bytes() // RESULTS_SHARE)
+        words[kept.KEPT_HEAD + arena.POOL_COUNT] = kept.KEPT_PLACES
+        words[kept.KEPT_HEAD + arena.POOL_TURNS] = 1
+        self._drain: Callable[..., int] | None = None
+
+    def open(self, drain: Callable[..., int]) -> None:
+        """There is a program: what is gone is kept. drain: `irc_pool_drain`."""
+        self._drain = drain
+        self._words[kept.KEPT_HEAD + arena.POOL_MOST] = self._limit
+
+    def close(self) -> None:
+        """There is no program: nothing is kept, nor what is dropped from now on."""
+        self._words[kept.KEPT_HEAD + arena.POOL_MOST] = 0
+        self.drain()
+
+    def drain(self) -> int:
+        """Free the memory of results that are gone; how many bytes it was."""
+        return 0 if self._drain is None else self._drain(self.pool, _NOBODY, -1)
 
     def idle_bytes(self) -> int:
         """What the next results may use."""
@@ -86,6 +99,7 @@ class ArenaSlots:
         self._drain = _native(function("irc_arena_drain"), 1)
         self._drain_pool = _native(function("irc_pool_drain"), 3)
         _every[self.serial] = self
+        kept_results().open(self._drain_pool)
 
     def drain(self) -> int:
         """Free the blocks in the slots; how many bytes they held."""
@@ -95,10 +109,6 @@ class ArenaSlots:
         """Free the blocks in the pool that `owner` used last, or of more than `above` bytes."""
         return self._drain_pool(ctypes.addressof(_pool), owner, above)
 
-    def drain_results(self) -> int:
-        """Free the memory of results that are gone, of all programs."""
-        return self._drain_pool(kept_results().pool, _NOBODY, -1)
-
     def close(self) -> None:
         """The program is gone: free its blocks, such as only a large program needs, and with the
         last one what results held."""
@@ -106,7 +116,7 @@ class ArenaSlots:
         self.drain_pool(self.serial, arena.POOL_LIMIT)
         _every.pop(self.serial, None)
         if not _every:
-            self.drain_results()
+            kept_results().close()
 
 
 _every: weakref.WeakValueDictionary[int, ArenaSlots] = weakref.WeakValueDictionary()
@@ -135,9 +145,9 @@ def release_memory() -> int:
     from irc.codegen.triton import workers  # not for a warm start
 
     workers.release()
-    freed = 0
+    freed = kept_results().drain()
     for slots in list(_every.values()):
-        freed += slots.drain() + slots.drain_pool(_NOBODY, -1) + slots.drain_results()
+        freed += slots.drain() + slots.drain_pool(_NOBODY, -1)
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)  # glibc keeps what is freed below the top of its heap

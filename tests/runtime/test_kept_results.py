@@ -195,6 +195,11 @@ gc.collect()
 assert kept_bytes() == 0
 assert torch.equal(held, x * 2)
 del held
+assert kept_bytes() == 0
+call = irc.compile(lambda x: x * 3, (x,))
+call(x)
+assert kept_bytes() > {POOLED_BYTES}
+assert irc.release_memory() > {POOLED_BYTES} and kept_bytes() == 0
 """
     run_alone(code)
 
