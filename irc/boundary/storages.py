@@ -77,16 +77,16 @@ def _bytes(address: int) -> bytes:
 def _leaves(blob: torch.Tensor, own: bytes) -> set[int]:
     """Which bytes are the leave to be resized: those of a storage without it that make torch say
     that it has it. Each is written back at once; nothing else reads the storage meanwhile."""
-    storage, found = blob.untyped_storage(), set()
+    storage, places = blob.untyped_storage(), set()
     now = _bytes(storage._cdata)
     for i in range(_STORAGE_BYTES):
         if own[i] == 1 and now[i] == 0:
             byte = ctypes.c_uint8.from_address(storage._cdata + i)
             byte.value = 1
             if storage.resizable():
-                found.add(i)
+                places.add(i)
             byte.value = 0
-    return found
+    return places
 
 
 def _the_one(candidates: set[int], what: str) -> int:
