@@ -61,10 +61,12 @@ def prepare(case: dict[str, Any], backend: str) -> Prepared:
     """Build, compile and call a model as a side."""
     import torch
 
-    from bench.gpu_builders import find
+    from bench import builders, gpu_builders
     from bench.models import relative_error
 
-    dtype, model = getattr(torch, case["dtype"]), find(case["model"])
+    others = builders.MODELS.keys() - gpu_builders.SMALL.keys()
+    room: Any = builders if case["model"] in others else gpu_builders
+    dtype, model = getattr(torch, case["dtype"]), room.find(case["model"])
     module = model.make().to(dtype)
     inputs = tuple(t.to(dtype) if t.is_floating_point() else t for t in model.inputs())
     name, options = backend.partition("-")[0], dict(options_of(backend))

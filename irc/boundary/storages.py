@@ -2,8 +2,8 @@
 
 `torch_from_blob` (since torch 2.11) takes memory with a function that frees it. The storage that it
 makes can't be resized: it has no allocator and no leave. `facts` finds both in the storage by
-probes, sets them, and has torch resize it; where anything differs it is None, and results are made
-by torch alone.
+probes, sets them, and has torch resize it; where anything differs it is None, `unknown_reason()`
+names it, and results are made by torch alone.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _ALLOCATOR = "_ZN3c1015GetCPUAllocatorEv"
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 #: How far the probes look into a tensor and a storage.
 _TENSOR_BYTES, _STORAGE_BYTES = 128, 128
-_PROBES = 3
-_LENGTH = 1000
+_PROBES = 2
+_LENGTH = 50
 #: What probes need for as long as torch may call it: a few, since they run once.
 _needed: list[object] = []
 
@@ -66,8 +66,10 @@ class _Blob:
         delete(handle)
 
 
-def _words(address: int, count: int) -> list[int]:
-    return list((ctypes.c_uint64 * (count // 8)).from_address(address))
+def _places_of(value: int, address: int, count: int) -> set[int]:
+    """Where in so many bytes a word of that value is."""
+    words = (ctypes.c_uint64 * (count // 8)).from_address(address)
+    return {8 * i for i, word in enumerate(words) if word == value}
 
 
 def _bytes(address: int) -> bytes:
@@ -103,19 +105,15 @@ def _find() -> StorageFacts:
     in_tensor = set(range(0, _TENSOR_BYTES, 8))
     allocators, leaves = set(range(0, _STORAGE_BYTES, 8)), set(range(_STORAGE_BYTES))
     for _ in range(_PROBES):
-        own, blob = torch.empty(_LENGTH), _Blob()
-        assert blob.tensor is not None
-        storages = []
-        for tensor in (own, blob.tensor):
-            storage = tensor.untyped_storage()._cdata
-            impl = torch_abi._read_word(torch_abi.tensor_handle(tensor))
-            in_tensor = {i for i in in_tensor if _words(impl, _TENSOR_BYTES)[i // 8] == storage}
-            storages.append(storage)
-        words = [_words(each, _STORAGE_BYTES) for each in storages]
-        allocators = {
-            i for i in allocators if words[0][i // 8] == torchs and words[1][i // 8] == 0
-        }
-        leaves &= _leaves(blob.tensor, _bytes(storages[0]))
+        own, blob = torch.empty(_LENGTH), _Blob().tensor
+        assert blob is not None
+        mine, other = (each.untyped_storage()._cdata for each in (own, blob))
+        for tensor, storage in ((own, mine), (blob, other)):
+            impl = torch_abi.read_word(torch_abi.tensor_handle(tensor))
+            in_tensor &= _places_of(storage, impl, _TENSOR_BYTES)
+        allocators &= _places_of(torchs, mine, _STORAGE_BYTES)
+        allocators &= _places_of(0, other, _STORAGE_BYTES)
+        leaves &= _leaves(blob, _bytes(mine))
     return StorageFacts(
         from_blob,
         _the_one(in_tensor, "the storage of a tensor"),
@@ -149,17 +147,28 @@ def _test(facts: StorageFacts) -> None:
 
 
 @functools.cache
-def facts() -> StorageFacts | None:
-    """What is known of torch's storages; None where a fact doesn't hold."""
+def _tested() -> StorageFacts | str:
     from torch.utils._python_dispatch import _disable_current_modes
 
     try:
         with _disable_current_modes(), torch.inference_mode(False):
             known = _find()
             _test(known)
-    except (AttributeError, RuntimeError, TypeError, ValueError):
-        return None
+    except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+        return f"the self-test of storages failed: {error}"
     return known
 
 
-__all__ = ["StorageFacts", "facts"]
+def facts() -> StorageFacts | None:
+    """What is known of torch's storages; None where a fact doesn't hold."""
+    tested = _tested()
+    return None if isinstance(tested, str) else tested
+
+
+def unknown_reason() -> str | None:
+    """Why torch makes all results itself; None where it needn't."""
+    tested = _tested()
+    return tested if isinstance(tested, str) else None
+
+
+__all__ = ["StorageFacts", "facts", "unknown_reason"]

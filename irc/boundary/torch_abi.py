@@ -176,7 +176,7 @@ def undefined_tensor() -> ctypes.Array[ctypes.c_uint64]:
     ask = c_function("aoti_torch_is_defined", ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
     if new(ctypes.addressof(handle)) or handle.value is None:
         raise RuntimeError("torch makes no tensor that is none")
-    words = (ctypes.c_uint64 * 1)(_read_word(handle.value))
+    words = (ctypes.c_uint64 * 1)(read_word(handle.value))
     delete = c_function("aoti_torch_delete_tensor_object", ctypes.c_int32, ctypes.c_void_p)
     delete(handle)
     if ask(ctypes.addressof(words), ctypes.addressof(defined)) or defined.value:
@@ -228,16 +228,17 @@ def _probes() -> list[torch.Tensor]:
     ]
 
 
-def _read_word(address: int) -> int:
+def read_word(address: int) -> int:
+    """The 64-bit word at an address of this process."""
     return ctypes.c_uint64.from_address(address).value
 
 
 def _find_key_offset(probes: Iterable[torch.Tensor]) -> int | None:
     candidates = set(range(0, _IMPL_SCAN_BYTES, 8))
     for tensor in probes:
-        impl = _read_word(tensor_handle(tensor))
+        impl = read_word(tensor_handle(tensor))
         word = _key_word(tensor)
-        candidates = {c for c in candidates if _read_word(impl + c) == word}
+        candidates = {c for c in candidates if read_word(impl + c) == word}
     return candidates.pop() if len(candidates) == 1 else None
 
 
@@ -280,7 +281,7 @@ def _test_handles(probes: list[torch.Tensor]) -> str | None:
     delete = c_function("aoti_torch_delete_tensor_object", ctypes.c_int32, ctypes.c_void_p)
     for tensor, capsule in zip(probes, official(probes), strict=True):
         allocated = pointer(capsule, None)
-        same = _read_word(allocated) == _read_word(tensor_handle(tensor))
+        same = read_word(allocated) == read_word(tensor_handle(tensor))
         delete(allocated)
         if not same:
             return "the tensor isn't at offset 16 of its Python object"
@@ -339,17 +340,17 @@ def _test_python() -> str | None:
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return "this Python runs without an interpreter lock"
     holder = _PointerHolder(7)
-    if _read_word(id(holder) + 16) != ctypes.addressof(holder):
+    if read_word(id(holder) + 16) != ctypes.addressof(holder):
         return "a ctypes array doesn't hold its address at offset 16"
     items = [holder, None, _MARKER]
-    array = _read_word(id(items) + 24)
-    if [_read_word(array + 8 * i) for i in range(3)] != [id(x) for x in items]:
+    array = read_word(id(items) + 24)
+    if [read_word(array + 8 * i) for i in range(3)] != [id(x) for x in items]:
         return "a Python list doesn't hold its array at offset 24"
     pair = (holder, _MARKER)
-    if [_read_word(id(pair) + 24 + 8 * i) for i in range(2)] != [id(x) for x in pair]:
+    if [read_word(id(pair) + 24 + 8 * i) for i in range(2)] != [id(x) for x in pair]:
         return "a Python tuple doesn't hold its items at offset 24"
-    sizes = [_read_word(id(x) + 16) for x in (items, pair)]
-    types = [_read_word(id(x) + 8) for x in (items, pair)]
+    sizes = [read_word(id(x) + 16) for x in (items, pair)]
+    types = [read_word(id(x) + 8) for x in (items, pair)]
     if sizes != [3, 2] or types != [id(list), id(tuple)]:
         return "Python objects don't begin with count, type, size"
     return None

@@ -16,6 +16,8 @@ program whose handles these are.
 Where blocks leave a pool for others the larger ones stay; those of a pool with `POOL_TURNS`, which
 nobody owns (`irc.codegen.host.support_kept`), leave in turn.
 
+`irc_block(total, huge) -> ptr`: a fresh block that nobody owns, of `total` bytes with what stands
+before it, of huge pages if the system allows it; null when there is no memory.
 `irc_arena_acquire(slots, bytes, views) -> ptr`: memory of at least `bytes` bytes aligned to 64, and
 room for `views` handles; null when there is no memory. `irc_arena_release(slots, block)`.
 `irc_arena_drain(slots) -> i64`: frees what the slots hold; the bytes.
@@ -99,6 +101,18 @@ sized:
   %huge.padded = add i64 %bytes, 4194367
   %huge.rounded = and i64 %huge.padded, -2097152
   %total = select i1 %huge, i64 %huge.rounded, i64 %rounded
+  %data = call ptr @irc_block(i64 %total, i1 %huge)
+  %failed = icmp eq ptr %data, null
+  br i1 %failed, label %none, label %own
+own:
+  %owned = call ptr @irc_arena_own(ptr %data, i64 %views, i64 %serial)
+  ret ptr %owned
+none:
+  ret ptr null
+}
+
+define ptr @irc_block(i64 %total, i1 %huge) {
+entry:
   %align = select i1 %huge, i64 2097152, i64 64
   %base = call ptr @aligned_alloc(i64 %align, i64 %total)
   %failed = icmp eq ptr %base, null
@@ -109,14 +123,16 @@ hint:
   %ignored = call i32 @madvise(ptr %base, i64 %total, i32 MADV_HUGEPAGE)
   br label %header
 header:
+  call void @llvm.memset.p0.i64(ptr %base, i8 0, i64 64, i1 false)
   %usable = sub i64 %total, 64
   store i64 %usable, ptr %base
   %data = getelementptr i8, ptr %base, i64 64
-  %owned = call ptr @irc_arena_own(ptr %data, i64 %views, i64 %serial)
-  ret ptr %owned
+  ret ptr %data
 none:
   ret ptr null
 }
+
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 define ptr @irc_arena_own(ptr %block, i64 %views, i64 %serial) {
 entry:

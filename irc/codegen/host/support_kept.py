@@ -1,8 +1,8 @@
 """Support functions, as LLVM text, for large results: their memory serves again when they are gone.
 
-A fresh page costs its first touch: 0.25 us of a machine's own, 1 to 2 us in a virtual machine, so
-the 51 MB of GPT-2's logits take 25 ms of each call, and the 434 MB of BERT-base's gradients 190 ms
-of each step (a VM with a Zen 4). What malloc is given back above 32 MB goes to the system at once.
+A fresh page costs its first touch, 2 us in a virtual machine with a Zen 4, so that a result of 51
+MB, as GPT-2's logits, takes 26 ms instead of 4, and a step with 134 MB of gradients 103 instead of
+27 (`bench.large_results`). What malloc is given back above 32 MB goes to the system at once.
 So a result of more than `POOLED_BYTES` is a block of a pool of its own
 (`irc.codegen.host.support_arena`), and returns there when torch drops its storage, in any thread,
 with the interpreter lock or without. What a caller holds is never used again before.
@@ -13,7 +13,8 @@ can be resized like any other (`irc.boundary.storages` finds where, and tests it
 `@irc_kept`: the words `KEPT_FROM_BLOB` and so on, then the pool.
 `irc_new_result(rank, sizes, strides, dtype, bytes, asked, most, handle) -> i32`: a new tensor of
 the CPU, uninitialized, as `aoti_torch_empty_strided` makes one, of `bytes` bytes, in a block that
-holds at most `most`, unsigned; huge pages are asked for `asked` bytes of fresh memory.
+holds at most `most`, unsigned; huge pages are asked for `asked` bytes of fresh memory. A block that
+torch makes no tensor of is left: whether it was dropped by then is not known.
 """
 
 from __future__ import annotations
@@ -49,21 +50,18 @@ fresh:
   %padded = add i64 %bytes, 63
   %capacity = and i64 %padded, -64
   %total = add i64 %capacity, 64
-  %base = call ptr @aligned_alloc(i64 64, i64 %total)
-  %failed = icmp eq ptr %base, null
-  br i1 %failed, label %plain, label %header
-header:
-  call void @llvm.memset.p0.i64(ptr %base, i8 0, i64 64, i1 false)
-  store i64 %capacity, ptr %base
-  %data = getelementptr i8, ptr %base, i64 64
+  %data = call ptr @irc_block(i64 %total, i1 false)
+  %failed = icmp eq ptr %data, null
+  br i1 %failed, label %plain, label %hint.fresh
+hint.fresh:
   call void @irc_huge_pages(ptr %data, i64 %asked)
   br label %wrap
 wrap:
-  %block = phi ptr [ %known, %take ], [ %data, %header ]
+  %block = phi ptr [ %known, %take ], [ %data, %hint.fresh ]
   %error = call i32 %from.blob(ptr %block, i64 %rank, ptr %sizes, ptr %strides, i64 0, i32 %dtype,
       i32 0, i32 -1, ptr %out, i32 0, ptr null, i64 0, ptr @irc_drop_result, ptr null)
   %ok = icmp eq i32 %error, 0
-  br i1 %ok, label %told, label %back
+  br i1 %ok, label %told, label %plain
 told:
   %handle = load ptr, ptr %out
   %tensor = load ptr, ptr %handle
@@ -79,14 +77,12 @@ told:
   %resizable.at = getelementptr i8, ptr %storage, i64 %to.resizable
   store i8 1, ptr %resizable.at
   ret i32 0
-back:
-  call void @irc_pool_put(ptr %pool, ptr %block)
-  br label %plain
 plain:
   %plain.error = call i32 @aoti_torch_empty_strided(i64 %rank, ptr %sizes, ptr %strides,
                                                     i32 %dtype, i32 0, i32 -1, ptr %out)
   %made = icmp eq i32 %plain.error, 0
-  br i1 %made, label %hint, label %done
+  %hinted = and i1 %made, %large
+  br i1 %hinted, label %hint, label %done
 hint:
   %plain.handle = load ptr, ptr %out
   %data.out = alloca ptr
@@ -104,8 +100,6 @@ entry:
   call void @irc_pool_put(ptr %pool, ptr %data)
   ret void
 }
-
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """
 
 SIGNATURES = {

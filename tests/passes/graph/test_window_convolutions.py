@@ -19,6 +19,8 @@ from irc.ir.types import f32
 from irc.options.options import from_mapping
 from irc.pipeline import stages
 from irc.target import Target
+from irc.target.cpu import TargetFeatures
+from irc.target.figures import evolve
 
 AVX512 = Target.named("avx512")
 
@@ -131,9 +133,13 @@ def test_values_of_bf16(case: str, frozen: bool) -> None:
     x = x.to(memory_format=torch.channels_last)
     conv = conv.to(torch.bfloat16).eval()
     exact = copy.deepcopy(conv).double()(x.double())
-    options = {"freezing": frozen, "fx_graph_cache": False}
+    features = evolve(TargetFeatures.host(), own_pair_windows=(999, 999))
+    target = str(Target(features, library=("bf16", "f32")))
+    options = {"freezing": frozen, "fx_graph_cache": False, "target": target}
+    irc.metrics.reset()
     with torch.no_grad(), recording() as made:
         result = torch.compile(conv, backend="irc", options=options)(x)
+    assert irc.metrics.snapshot()["aten_calls"] == 0
     torch.testing.assert_close(result.double(), exact, rtol=2**-8, atol=1e-5, equal_nan=True)
     assert result.is_contiguous(memory_format=torch.channels_last)
     (reduction,) = having("jam_axis", lowered(made, frozen, "form-kernels"))
