@@ -50,12 +50,10 @@ def _made_support(text: str, exports: Iterable[str], symbols: Mapping[str, int])
 
 @once
 def _support_object() -> LoadedObject:
-    """The functions that all programs call. They stay when the interpreter ends: torch frees
-    storages of theirs with them for as long as there is a tensor."""
+    """The functions that all programs call. torch frees storages with them for as long as there is
+    a tensor: this is never dropped, and when the interpreter ends llvmlite disposes of nothing."""
     symbols = {**torch_abi.symbols(), support_kept.SYMBOL: kept_results().address}
-    loaded = _made_support(host_support.support_text(), host_support.SIGNATURES, symbols)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(loaded))
-    return loaded
+    return _made_support(host_support.support_text(), host_support.SIGNATURES, symbols)
 
 
 @once

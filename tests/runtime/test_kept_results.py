@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import gc
 import os
 import pickle
@@ -204,14 +205,21 @@ def run_alone(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "__cxa_atexit"), reason="another C library")
 def test_results_outlive_the_interpreter():
-    """torch frees some of them when the modules are gone."""
+    """As one that C++ holds until the process ends."""
     run_alone(f"""
-import builtins, torch, irc
+import ctypes, torch, irc
+from irc.boundary import torch_abi
 x = torch.randn({ROWS}, 1000)
 call = irc.compile(lambda x: x * 2, (x,))
-builtins.held = [call(x) for _ in range(3)]
-call(x)
+word, handle, result = ctypes.c_void_p, ctypes.c_void_p(), call(x)
+own = torch_abi.c_function("aoti_torch_new_tensor_handle", ctypes.c_int32, word, word)
+assert own(torch_abi.tensor_handle(result), ctypes.addressof(handle)) == 0
+at_exit = ctypes.CDLL(None)["__cxa_atexit"]
+at_exit.argtypes = [word, word, word]
+assert at_exit(torch_abi.symbol_address("aoti_torch_delete_tensor_object"), handle, None) == 0
+torch.held = call(x)
 """)
 
 
