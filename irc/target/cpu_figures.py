@@ -161,7 +161,7 @@ class CpuFigures(Speeds):
         "blocks", "of a head's rows, at most, that irc's own has, whose rows see all keys, and "
         "whose rows see those up to their own (speed against ATen's, 4 heads of 1000 rows and 1111 "
         "keys in f32: a Zen 4 1.05 in seven blocks, a Zen 3 0.95; in bf16 1.45, on a Xeon 0.95; 12 "
-        "heads of 1024 rows, causal: on a Zen 4 1.33, in bf16 2.03, on a Zen 3 1.18, on a Xeon "
+        "heads of 1024 rows, causal: on a Zen 4 1.36, in bf16 2.06, on a Zen 3 1.18, on a Xeon "
         "1.10, in bf16 1.12)",
         least=1)] = (64, 1)
     causal_rows: Annotated[tuple[int, ...], Figure(
