@@ -3,10 +3,10 @@
     OMP_NUM_THREADS=1 python -m bench.convolutions [--rounds 20] [--dtype bfloat16]
     OMP_NUM_THREADS=1 python -m bench.convolutions --against irc@FOLDER   (beside another irc)
 
-For each convolution of ResNet-50 (4 images of 224x224) that has one: milliseconds of the compiled
-layer with its relu, by oneDNN and by ours, the median of the rounds' ratios (above 1: ours is
-faster), billions of operations a second of the direct way, and errors against f64 (root mean
-square, relative). Then what Winograd's convolution loses with other points.
+For each convolution of ResNet-50 (4 images of 224x224) that has one, and a few of other networks:
+milliseconds of the compiled layer with its relu, by oneDNN and by ours, the median of the rounds'
+ratios (above 1: ours is faster), billions of operations a second of the direct way, and errors
+against f64 (root mean square, relative). Then what Winograd's convolution loses with other points.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bench.common import Prepared, Side, interleaved, median_ratio, print_load, 
 @attrs.frozen
 class Layer:
     """A convolution of `channels` to `out` channels on images of `size` x `size`, and how many of
-    them a ResNet-50 has."""
+    them a ResNet-50 has; 0: it is another network's."""
 
     channels: int
     out: int
@@ -63,6 +63,9 @@ LAYERS = [
     Layer(256, 1024, 1, 1, 14, 6, True), Layer(1024, 256, 1, 1, 14, 5),
     Layer(1024, 512, 1, 1, 14, 1), Layer(1024, 2048, 1, 2, 14, 1),
     Layer(512, 2048, 1, 1, 7, 3, True), Layer(2048, 512, 1, 1, 7, 2),
+    Layer(128, 128, 3, 2, 56, 1), Layer(256, 256, 3, 2, 28, 1), Layer(512, 512, 3, 2, 14, 1),
+    Layer(64, 128, 3, 2, 56, 0), Layer(64, 192, 5, 1, 27, 0), Layer(96, 96, 5, 1, 14, 0),
+    Layer(32, 64, 5, 2, 56, 0),
 ]  # fmt: skip
 OURS: dict[str, Any] = {"freezing": True}
 LIBRARY = {**OURS, "winograd": False, "panel_convolutions": False}
@@ -169,20 +172,20 @@ def error_of(inner: Any, outer: Any) -> float:
     from irc.dialects.graph import winograd
     from irc.interp.graph_panels import convolve
 
-    given = winograd.POINTS
-    a, b = Fraction(inner), Fraction(outer)
-    winograd.POINTS = (Fraction(0), a, -a, b, -b)
+    chosen = winograd.PAIRS[5]
+    winograd.PAIRS[5] = (Fraction(inner), Fraction(outer))
+    line = winograd.TileLine(3, 1, 4)
     try:
         torch.manual_seed(0)
         x, w = torch.randn(4, 256, 16, 16).relu(), torch.randn(64, 256, 3, 3)
-        rows = [[float(v) for v in row] for row in winograd.weight_matrix()]
+        rows = [[float(v) for v in row] for row in line.weight_matrix()]
         g = torch.tensor(rows, dtype=torch.float64)
         u = torch.einsum("ia,kcab,jb->ijck", g, w.double(), g).reshape(1, 36, 256, 64).float()
         exact = torch.conv2d(x.double(), w.double(), padding=1)
-        made = convolve(x, u, 64, (1, 1)).double()
+        made = convolve(x, u, 64, (line, line), (1, 1)).double()
         return float((made - exact).norm() / exact.norm())
     finally:
-        winograd.POINTS = given
+        winograd.PAIRS[5] = chosen
 
 
 HEAD = ("layer", "count", "oneDNN ms", "ours", "oneDNN/ours", "oneDNN GFLOP/s", "ours",

@@ -22,7 +22,6 @@ import attrs
 
 from irc.analysis.image_layouts import LAST, PLAIN, choose, order_of, orders_of
 from irc.dialects import aten, func, graph
-from irc.dialects.graph import winograd
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.strides import channels_last_strides, same_layout
@@ -279,7 +278,7 @@ def weight_of(op: Operation) -> tuple[tuple[int, ...], int]:
         return tuple(op.weight.type.tensor.shape), op.groups
     if isinstance(op, graph.WinogradConv):
         channels = op.value.type.shape[1], op.source.type.shape[1]
-        return (*channels, winograd.TAPS, winograd.TAPS), 1
+        return (*channels, *op.taps), 1
     assert isinstance(op, graph.CallAten)
     arguments = op.arguments.as_dict()
     operand, groups = arguments["weight"], arguments["groups"]

@@ -42,8 +42,8 @@ class Options:
     # constants; discard: eager's copies are freed, and its use afterwards raises a RuntimeError.
     freezing: bool = False
     freezing_discard_parameters: bool = False
-    # 3x3 convolutions of frozen weights in Winograd's form: a quarter of the multiplications, and
-    # an infinite or NaN element makes more of its tile NaN. The page on freezing says more.
+    # Convolutions of frozen weights in Winograd's form: of 3x3 a quarter of the multiplications,
+    # and an infinite or NaN element makes more of its tile NaN. The page on freezing says more.
     winograd: bool = True
     # 1x1 convolutions of frozen weights in kernels of our own rather than oneDNN's.
     panel_convolutions: bool = True

@@ -104,8 +104,8 @@ OPTIONS: dict[str, Entry] = {
         "Eager's copies of what is frozen are freed; using them afterwards is an error.", _SAME
     ),
     "winograd": Entry(
-        "3x3 convolutions of frozen weights in Winograd's form: a quarter of the multiplications; "
-        "an infinite or NaN element makes more of its tile NaN."
+        "Convolutions of frozen weights in Winograd's form: of 3x3 a quarter of the "
+        "multiplications; an infinite or NaN element makes more of its tile NaN."
     ),
     "panel_convolutions": Entry(
         "1x1 convolutions of frozen weights in kernels of irc's own rather than oneDNN's."

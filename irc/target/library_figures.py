@@ -24,8 +24,9 @@ class LibraryFigures(Figures):
     # transforms of 0.34 to 0.62 ms for the layers of `python -m bench.convolutions`
     winograd_byte: Annotated[float, Figure(
         "multiplications", "of a core in the time of a byte of weights from memory")] = 3.7
-    winograd_transform: Annotated[int, Figure(
-        "multiplications", "of a core in the time of the transforms of a channel of a tile")] = 350
+    winograd_transform: Annotated[float, Figure(
+        "multiplications", "of a core in the time of the transforms of a channel of a tile, for "
+        "each of the tile's products")] = 9.7
 
     # -- pack-weights
     packed_rows: Annotated[int, Figure(

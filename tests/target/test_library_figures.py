@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import irc
 from irc.codegen.host.lowering import emit_host
-from irc.dialects.graph.winograd import WinogradShape
+from irc.dialects.graph.winograd import TileLine, WinogradShape
 from irc.ir.passes import PassContext, PassManager
 from irc.passes.frozen.winograd_convolutions import WinogradConvolutions
 from irc.program.read_host import read_host_program
@@ -104,7 +104,8 @@ def test_each_bound_of_a_panel(figure: str) -> None:
 @pytest.mark.parametrize("figure", ["winograd_byte", "winograd_transform"])
 def test_what_a_transformed_convolution_takes(figure: str) -> None:
     shape = WinogradShape(batch=1, height=56, width=56, channels=64, channels_out=64, bits=512,
-                          panel=32, padding=(1, 1))  # fmt: skip
+                          panel=32, padding=(1, 1), down=TileLine(3, 1, 4),
+                          right=TileLine(3, 1, 4))  # fmt: skip
     target = Target.named("avx512")
     assert WinogradConvolutions().refusal(shape, target) is None
     slow = evolve(target, **{figure: 100_000})

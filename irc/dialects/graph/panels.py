@@ -14,7 +14,7 @@ from typing import Any
 from irc.dialects.graph.inferred import check_sizes
 from irc.dialects.graph.packed import ACTIVATIONS
 from irc.dialects.graph.pointwise import TENSOR
-from irc.dialects.graph.winograd import PRODUCTS, TAPS
+from irc.dialects.graph.winograd import TileLine
 from irc.ir import attributes as A
 from irc.ir.definition import Op, attribute, operand, optional_operand, result
 from irc.ir.symbols import Dim
@@ -28,18 +28,19 @@ PANEL_MULTIPLE = 8
 
 
 class WinogradConv(Op):
-    """`activation(convolution(source, weight) + bias + other)` of 3x3 weights given transformed.
+    """`activation(convolution(source, weight) + bias + other)` of weights given transformed.
 
-    A convolution with stride 1, dilation 1 and one group, with `padding` zeros above and below,
-    and left and right (`irc.dialects.graph.winograd`). `source` is [images, channels, height, width] of
+    A convolution with dilation 1 and one group, with `padding` zeros above and below, and left and
+    right. `taps`, `stride` and `tile` make a `TileLine` of each direction, down and right: a tile of results is
+    computed from `reads` elements of each line by `products` (`irc.dialects.graph.winograd`). `source` is [images, channels, height, width] of
     f32 or bf16, and so is what is added and the result; it is computed in f32. The weight
-    w [out, channels, 3, 3] is given as G w G' of f32, of sizes [panels, 36, channels, panel]; a panel's channels are a multiple of 8. `activation` and `scalars` are as of
+    w [out, channels, *taps] is given as G w G' of f32, of sizes [panels, products, channels, panel] with those of both lines, the lower line's outside;
+    a panel's channels are a multiple of 8. `activation` and `scalars` are as of
     `graph.packed_conv`, but only relu, leaky_relu, hardtanh and hardswish; NaN stays NaN.
 
-    A tile of 4x4 results is computed from 6x6 elements. Where one of these is infinite or NaN,
-    more of the tile's results than the nine around it are NaN.
+    Where an element that a tile reads is infinite or NaN, more of the tile's results than those that it belongs to are NaN.
 
-    `%y = graph.winograd_conv %x, %u {operandSegmentSizes = array<i64: 1, 1, 0, 0>, padding = array<i64: 1, 1>} : (tensor<1x4x8x8xf32>, tensor<1x36x4x32xf32>) -> tensor<1x2x8x8xf32>`
+    `%y = graph.winograd_conv %x, %u {operandSegmentSizes = array<i64: 1, 1, 0, 0>, padding = array<i64: 1, 1>, stride = array<i64: 1, 1>, taps = array<i64: 3, 3>, tile = array<i64: 4, 4>} : (tensor<1x4x8x8xf32>, tensor<1x36x4x32xf32>) -> tensor<1x2x8x8xf32>`
     """  # noqa: E501
 
     name = "graph.winograd_conv"
@@ -51,14 +52,31 @@ class WinogradConv(Op):
     activation = attribute(A.StringAttr, optional=True, words=PANEL_ACTIVATIONS)
     scalars = attribute(A.ArrayAttr, optional=True)
     padding = attribute(A.DenseIntsAttr)
+    taps = attribute(A.DenseIntsAttr)
+    stride = attribute(A.DenseIntsAttr)
+    tile = attribute(A.DenseIntsAttr)
     value = result(TENSOR)
 
+    @property
+    def lines(self) -> tuple[TileLine, TileLine]:
+        """Those of the directions down and right."""
+        down, right = zip(self.taps, self.stride, self.tile, strict=True)
+        return TileLine(*down), TileLine(*right)
+
     def verify_op(self) -> None:
-        if len(self.padding) != 2 or min(self.padding) < 0:
-            self.fail(f"the padding is {list(self.padding)}, not two numbers of at least 0")
+        for name, least in (("padding", 0), ("taps", 1), ("stride", 1), ("tile", 1)):
+            numbers = list(getattr(self, name))
+            if len(numbers) != 2 or min(numbers) < least:
+                self.fail(f"the {name} is {numbers}, not two numbers of at least {least}")
+        for line in self.lines:
+            if not line.known:
+                self.fail(
+                    f"has no points for tiles of {line.tile} results of {line.taps} taps with "
+                    f"stride {line.stride}"
+                )
         self.verify_weight()
-        sizes = zip(self.source.type.shape[2:], self.padding, strict=True)
-        self.verify_image([size + 2 * around - TAPS + 1 for size, around in sizes])
+        sizes = zip(self.lines, self.source.type.shape[2:], self.padding, strict=True)
+        self.verify_image([line.out_size(size, around) for line, size, around in sizes])
         self.verify_epilogue()
 
     def verify_image(self, sizes: list[Dim]) -> None:
@@ -74,8 +92,10 @@ class WinogradConv(Op):
         and result."""
         image, weight, channels = self.source.type, self.weight.type, self.value.type.shape[1]
         known = weight.rank == 4 and all(isinstance(s, int) for s in weight.shape)
-        if not known or weight.shape[1] != PRODUCTS or weight.element is not f32:
-            self.fail(f"{weight} is no weight [panels, {PRODUCTS}, channels, panel] of f32")
+        down, right = self.lines
+        products = down.products * right.products
+        if not known or weight.shape[1] != products or weight.element is not f32:
+            self.fail(f"{weight} is no weight [panels, {products}, channels, panel] of f32")
         panels, panel = weight.shape[0], weight.shape[-1]
         if image.rank != 4 or image.shape[1] != weight.shape[-2]:
             self.fail(f"a weight {weight} doesn't fit an image {image}")

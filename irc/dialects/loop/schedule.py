@@ -188,6 +188,10 @@ CPU: Mapping[str, Key] = {
     "written_out": Key(
         "those of a compute's own axes each point of which has code of its own, so that conditions "
         "on it are decided when the kernel is formed; without it, none", names),
+    "fetch_axis": Key(
+        "a loop of a compute's own: memory is fetched before vectors are read in order from an "
+        "argument, by those that are read there some points of it earlier; without it, none", name),
+    "fetch_points": Key("with it: how many points", numbers(1, 64)),
     "jam_axis": Key(
         "of a reduction whose vectors run along a par axis of its own: the par axis around what is "
         "combined, and around the vectors or inside of them, of which several points have their "

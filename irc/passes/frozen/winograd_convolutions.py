@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from typing import Any
@@ -14,15 +15,7 @@ from irc.analysis.loop import estimate
 from irc.analysis.processor_ways import whole_tiles
 from irc.dialects import graph
 from irc.dialects.graph.inferred import tensor_type
-from irc.dialects.graph.winograd import (
-    PRODUCTS,
-    READS,
-    TAPS,
-    TILE,
-    WinogradShape,
-    panel_size,
-    weight_matrix,
-)
+from irc.dialects.graph.winograd import TileLine, WinogradShape, lines_of, panel_size
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -40,37 +33,42 @@ from irc.passes.graph.pad_matmul import padded
 from irc.target import Target, target_of
 
 
-def shape_of(
+def shapes_of(
     call: graph.CallAten, constants: ConstantValues, bits: int
-) -> WinogradShape | str:
-    """What the kernel of a convolution would be like, or why there is none."""
+) -> list[WinogradShape] | str:
+    """What the kernel of a convolution could be like, or why there is none."""
     reason = unfit(call, constants, (f32, bf16))
     if reason is not None:
         return reason
     values, arguments = operands_of(call)
     image, weight = values["input"], values["weight"]
     assert image is not None and weight is not None
-    taps = tensor_type(weight).shape[2:]
-    if taps != (TAPS, TAPS):
-        return f"its weights are {'x'.join(map(str, taps))}, not {TAPS}x{TAPS}"
     batch, channels, high, wide = tensor_type(image).shape
-    out = tensor_type(weight).shape[0]
+    out, _, *taps = tensor_type(weight).shape
     assert isinstance(channels, int) and isinstance(out, int)
     lists = [integers(arguments[name]) for name in ("stride", "dilation", "padding")]
     if any(numbers is None for numbers in lists):
         return "its stride, dilation or padding is symbolic"
     stride, dilation, padding = ((n * 2)[:2] for n in lists if n is not None)
-    if stride != [1, 1] or dilation != [1, 1]:
-        return f"its stride is {stride}, its dilation {dilation}"
+    if dilation != [1, 1]:
+        return f"its dilation is {dilation}"
     groups = arguments["groups"].value
     if groups != 1:
         return f"it has {groups} groups"
     if min(padding) < 0:
         return f"its padding is {padding}"
-    return WinogradShape(
-        batch=batch, height=high, width=wide, channels=channels, channels_out=out, bits=bits,
-        panel=panel_size(bits), padding=(padding[0], padding[1]),
-    )
+    sides = zip(taps, stride, strict=True)
+    lines = [lines_of(count, step) for count, step in sides if isinstance(count, int)]
+    shapes = [
+        WinogradShape(
+            batch=batch, height=high, width=wide, channels=channels, channels_out=out, bits=bits,
+            panel=panel_size(bits), padding=(padding[0], padding[1]), down=down, right=right,
+        )
+        for down, right in itertools.product(*lines)
+    ]  # fmt: skip
+    fewer = [shape for shape in shapes if shape.products < shape.taps * shape.results]
+    taken = f"its weights are {'x'.join(map(str, taps))}, its stride {stride}"
+    return fewer or f"no tile of it takes fewer products: {taken}"
 
 
 def narrow_speed(element: Type, target: Target) -> float:
@@ -91,25 +89,26 @@ def work(
     known count as estimated; all threads share the one's, as many as there are blocks ours.
     element: of the images; ours are multiplied as f32."""
     threads, byte = target.threads, target.winograd_byte
-    pairs = shape.channels * shape.channels_out
+    pairs, products = shape.channels * shape.channels_out, shape.products
     ours_pairs = shape.channels * shape.panels * shape.panel
     pixels = estimate(shape.batch) * estimate(shape.out_sizes[0]) * estimate(shape.out_sizes[1])
     tiles = estimate(shape.tile_count)
     direct = pixels / threads / narrow_speed(element, target)
-    direct = TAPS * TAPS * pairs * (direct + element_bytes(element) * byte)
-    ours: float = PRODUCTS * ours_pairs * tiles
-    ours += target.winograd_transform * (shape.channels + shape.channels_out) * tiles
+    direct = shape.taps * pairs * (direct + element_bytes(element) * byte)
+    transforms = target.winograd_transform * (shape.channels + shape.channels_out)
+    ours: float = products * (ours_pairs + transforms) * tiles
     blocks = max(estimate(shape.blocks), 1)
-    ours = ours / min(threads, blocks) + PRODUCTS * ours_pairs * 4 * byte
+    ours = ours / min(threads, blocks) + products * ours_pairs * 4 * byte
     return direct, ours
 
 
 def estimated(shape: WinogradShape, target: Target, element: Type = f32) -> str:
     """The estimate for people."""
     direct, ours = work(shape, target, element)
+    sides = f"{shape.down.tile}x{shape.right.tile}"
     return (
         f"about {direct / ours:.2f} times less work ({shape.channels} channels to "
-        f"{shape.channels_out}, {estimate(shape.tile_count)} tiles of {TILE}x{TILE})"
+        f"{shape.channels_out}, {estimate(shape.tile_count)} tiles of {sides})"
     )
 
 
@@ -119,19 +118,27 @@ def rewrite(call: Any, rw: Any) -> Any:
     if call.callee != CONVOLUTION:
         return rw.no_match("it is no convolution")
     options, target = rw.state.options, rw.state.target
-    shape = shape_of(call, rw.state.constants, options.vector_bits or target.vector_bits)
+    shapes = shapes_of(call, rw.state.constants, options.vector_bits or target.vector_bits)
+    if isinstance(shapes, str):
+        return rw.decline(f"is not computed as Winograd does: {shapes}")
     element = tensor_type(call.results[0]).element
-    reason = shape if isinstance(shape, str) else options.refusal(shape, target, element)
+    shape = min(shapes, key=lambda shape: work(shape, target, element)[1])
+    reason = options.refusal(shape, target, element)
     if reason is not None:
         return rw.decline(f"is not computed as Winograd does: {reason}")
-    assert isinstance(shape, WinogradShape)
     rw.remark(f"is computed as Winograd does: {estimated(shape, target, element)}")
     values, _ = operands_of(call)
     image, weight = values["input"], values["weight"]
     assert image is not None and weight is not None
-    attributes: dict[str, A.Attribute] = {"padding": A.DenseIntsAttr(shape.padding)}
+    lines = shape.down, shape.right
+    attributes: dict[str, A.Attribute] = {
+        "padding": A.DenseIntsAttr(shape.padding),
+        "taps": A.DenseIntsAttr(line.taps for line in lines),
+        "stride": A.DenseIntsAttr(line.stride for line in lines),
+        "tile": A.DenseIntsAttr(line.tile for line in lines),
+    }
     image = without_zeros(image, attributes)
-    factors = transformed(rw, weight, shape.panel)
+    factors = transformed(rw, weight, shape)
     bias = values.get("bias")
     operands = [image, factors] if bias is None else [image, factors, bias]
     attributes[SEGMENTS] = A.DenseIntsAttr((1, 1, int(bias is not None), 0))
@@ -139,42 +146,45 @@ def rewrite(call: Any, rw: Any) -> Any:
     return True
 
 
-def transformed(rw: Rewriter, weight: Value, panel: int) -> Value:
-    """G w G' of a weight [out, in, 3, 3] in f64, as [panels, products, in, panel] of f32."""
-    builder = rw.builder
-    out, inner = (size for size in tensor_type(weight).shape[:2] if isinstance(size, int))
+def transformed(rw: Rewriter, weight: Value, shape: WinogradShape) -> Value:
+    """G w G' of a weight [out, in, *taps] in f64, as [panels, products, in, panel] of f32."""
+    builder, panel, down, right = rw.builder, shape.panel, shape.down, shape.right
+    out, inner = shape.channels_out, shape.channels
     wide = padded(rw, converted(builder, weight, f64), (-out % panel, 0, 0, 0))
-    panels = -(-out // panel)
-    rows = panels * panel * inner
-    factor = _weight_matrix(builder)
-    lines = matrix_product(builder, reshaped(builder, wide, (rows * TAPS, TAPS)), factor)
-    turned = permuted(builder, reshaped(builder, lines, (rows, TAPS, READS)), (0, 2, 1))
-    parts = matrix_product(builder, reshaped(builder, turned, (rows * READS, TAPS)), factor)
+    pairs = shape.panels * panel * inner
+    lines = reshaped(builder, wide, (pairs * down.taps, right.taps))
+    lines = matrix_product(builder, lines, _weight_matrix(builder, right))
+    turned = reshaped(builder, lines, (pairs, down.taps, right.products))
+    turned = reshaped(
+        builder, permuted(builder, turned, (0, 2, 1)), (pairs * right.products, down.taps)
+    )
+    parts = matrix_product(builder, turned, _weight_matrix(builder, down))
     # A column of the tile's products, then its row.
-    parts = reshaped(builder, parts, (panels, panel, inner, READS, READS))
+    parts = reshaped(builder, parts, (shape.panels, panel, inner, right.products, down.products))
     parts = permuted(builder, parts, (0, 4, 3, 2, 1))
-    parts = reshaped(builder, parts, (panels, PRODUCTS, inner, panel))
+    parts = reshaped(builder, parts, (shape.panels, shape.products, inner, panel))
     return converted(builder, parts, f32)
 
 
-def _weight_matrix(builder: Builder) -> Value:
-    """G', of TAPS by READS."""
-    rows = zip(*weight_matrix(), strict=True)
+def _weight_matrix(builder: Builder, line: TileLine) -> Value:
+    """G', of taps by products."""
+    rows = zip(*line.weight_matrix(), strict=True)
     numbers = [float(v) for row in rows for v in row]
-    type_ = TensorType((TAPS, READS), f64)
+    type_ = TensorType((line.taps, line.products), f64)
     data = struct.pack(f"<{len(numbers)}d", *numbers)
     return builder.value(graph.Constant, value=A.DenseAttr(type_, data), result_types=type_)
 
 
 @register_pass
 class WinogradConvolutions(PatternPass):
-    """Rewrites 3x3 convolutions with constant weights so that they take a quarter of the
-    multiplications, where it is estimated to pay.
+    """Rewrites convolutions with constant weights so that they take fewer multiplications, a quarter
+    of those of 3x3 weights, where it is estimated to pay.
 
-    Winograd's F(4x4, 3x3) (`irc.dialects.graph.winograd`): stride 1, dilation 1, one group, any padding,
-    any sizes. The weights are transformed by operations on the constant, in f64, which
-    `fold-constants` computes once; they take four times the memory. Remarks say of each
-    convolution why it was rewritten or not, with what the estimate is made of.
+    Winograd's forms (`irc.dialects.graph.winograd`): weights of 2 to 5 taps in a direction, of up to 7 with a stride of 2, or one in one of them, any stride that
+    leaves several taps on the same elements, dilation 1, one group, any padding,
+    any sizes. The tile of results is that with the least estimated work. The weights are transformed by operations on the constant, in f64, which
+    `fold-constants` computes once; they take as many times the memory as a tile has products for each tap, four times for 4x4 results of 3x3.
+    Remarks say of each convolution why it was rewritten or not, with what the estimate is made of.
 
     Images of bf16 are multiplied as f32, half as fast as a library multiplies them where vectors
     add up pairs of terms.
@@ -189,11 +199,11 @@ class WinogradConvolutions(PatternPass):
         %w = graph.constant {value = #irc.resource<"w"> : tensor<64x64x3x3xf32>} : tensor<64x64x3x3xf32>
         ...
         %u = graph.cast %t : (tensor<2x36x64x32xf64>) -> tensor<2x36x64x32xf32>
-        %y = graph.winograd_conv %x, %u {padding = array<i64: 1, 1>, ...} : (...) -> ...
+        %y = graph.winograd_conv %x, %u {padding = array<i64: 1, 1>, stride = array<i64: 1, 1>, taps = array<i64: 3, 3>, tile = array<i64: 4, 4>, ...} : (...) -> ...
     """  # noqa: E501
 
     name = "winograd-convolutions"
-    summary = "rewrite 3x3 convolutions with constant weights into Winograd's form"
+    summary = "rewrite convolutions with constant weights into Winograd's form"
     anchor = "func.func"
     preserves = "real"
     asks_target = True
@@ -215,4 +225,4 @@ class WinogradConvolutions(PatternPass):
         return None if direct >= gain * ours else estimated(shape, target, element)
 
 
-__all__ = ["WinogradConvolutions", "shape_of", "transformed", "work"]
+__all__ = ["WinogradConvolutions", "shapes_of", "transformed", "work"]

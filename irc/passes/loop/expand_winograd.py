@@ -9,7 +9,7 @@ from typing import Any
 from irc.analysis.loop import estimate
 from irc.dialects import func, graph, loop
 from irc.dialects.graph import winograd
-from irc.dialects.graph.winograd import PRODUCTS, READS, TILE, WinogradShape
+from irc.dialects.graph.winograd import TileLine, TilePhase, WinogradShape, coefficients
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Region, Value
@@ -27,7 +27,7 @@ CHANNEL, COLUMN, DOWN, RIGHT = symbol("c"), symbol("n"), symbol("down"), symbol(
 @register_pass
 class ExpandWinograd(Pass):
     """Makes each `graph.winograd_conv` three computes in a group: the image's transform, a product
-    for each of the 36 parts, and the results' transform with what follows it.
+    for each of a tile's parts, 36 where it has 4x4 results of 3x3 weights, and the results' transform with what follows it.
 
     The group's points are blocks of tiles, and inside the panels of channels out: what the
     computes hand on for one of them stays in the caches (`irc.passes.kernel.cpu.stages`).
@@ -78,12 +78,13 @@ class _Winograd:
     def __init__(self, conv: graph.WinogradConv, bits: int, target: Target) -> None:
         self.conv, self.bits, self.target = conv, bits, target
         source: Any = conv.source.type
+        self.down, self.right = down, right = conv.lines
         batch, channels, high, wide = source.shape
         self.shape = shape = WinogradShape(
             batch=batch, height=high, width=wide, channels=channels,
             channels_out=conv.value.type.shape[1], bits=bits,  # type: ignore[arg-type]
             panel=conv.weight.type.shape[-1],  # type: ignore[arg-type]
-            padding=(conv.padding[0], conv.padding[1]),
+            padding=(conv.padding[0], conv.padding[1]), down=down, right=right,
         )  # fmt: skip
         most = self._most_rows()
         self.tiles, self.rows = tiles_of_block(
@@ -91,9 +92,10 @@ class _Winograd:
         )
         self.blocks = ceildiv(shape.tile_count, self.tiles)
         self.tile = BLOCK * self.tiles + TILES
-        down, right = shape.tile_counts
-        self.image = self.tile // right // down
-        self.top, self.left = self.tile // right % down * TILE, self.tile % right * TILE
+        high, wide = shape.tile_counts
+        self.image = self.tile // wide // high
+        #: The first result of a tile.
+        self.top, self.left = self.tile // wide % high * down.tile, self.tile % wide * right.tile
 
     def run(self) -> Value:
         """The result of the group, which stands before the operation."""
@@ -158,10 +160,10 @@ class _Winograd:
 
     def _parts(self, leading: Sequence[Dim], row: int) -> TensorType:
         """An array of parts of a block's tiles, each part set apart for other sets of the cache."""
-        shape = (*leading, PRODUCTS, self.tiles, row)
+        shape = (*leading, self.shape.products, self.tiles, row)
         part = self.tiles * row + winograd.FIGURES.skew
         strides: list[Dim] = [part, row, 1]
-        step: Dim = part * PRODUCTS
+        step: Dim = part * self.shape.products
         for size in reversed(leading):
             strides.insert(0, step)
             step = step * size
@@ -171,24 +173,31 @@ class _Winograd:
 
     def _image(self, builder: Builder, blocks: tuple[Any, Dim]) -> Value:
         """B' d B of each tile."""
-        shape, body = self.shape, Body()
-        rows = [self._inside(body, self.top, i - shape.padding[0], shape.height)
-                for i in range(READS)]  # fmt: skip
-        columns = [self._inside(body, self.left, j - shape.padding[1], shape.width)
-                   for j in range(READS)]  # fmt: skip
+        shape, body, down, right = self.shape, Body(), self.down, self.right
+        top, left = self.top * down.stride, self.left * right.stride
+        rows = [self._inside(body, top, i - shape.padding[0], shape.height)
+                for i in range(down.reads)]  # fmt: skip
+        columns = [self._inside(body, left, j - shape.padding[1], shape.width)
+                   for j in range(right.reads)]  # fmt: skip
 
         def element(i: int, j: int) -> Value:
-            place = [self.image, CHANNEL, self.top + (i - shape.padding[0]),
-                     self.left + (j - shape.padding[1])]  # fmt: skip
+            place = [self.image, CHANNEL, top + (i - shape.padding[0]),
+                     left + (j - shape.padding[1])]  # fmt: skip
             mask = self._all(body, [self._is_tile(body), rows[i], columns[j]])
             return self._read(body, self.conv.source, place, mask)
 
-        lines = twice(element, functools.partial(image_line, body))
-        body.finish([chosen(body, PART, [value for line in lines for value in line])])
+        read = [[element(i, j) for i in range(down.reads)] for j in range(right.reads)]
+        parts = twice(read, functools.partial(image_line, body, down),
+                      functools.partial(image_line, body, right))  # fmt: skip
+        body.finish([chosen(body, PART, [value for row in parts for value in row])])
         type_ = self._parts([blocks[1]], shape.image_row)
         type_ = type_.with_shape((*type_.shape[:-1], shape.channels), type_.strides)
-        axes = self._axes(blocks, (PART, PRODUCTS), (TILES, self.tiles), (CHANNEL, shape.channels))
+        axes = self._axes(
+            blocks, (PART, shape.products), (TILES, self.tiles), (CHANNEL, shape.channels)
+        )
         schedule = self._vectors(CHANNEL, [TILES, CHANNEL], [PART])
+        if winograd.FIGURES.ahead:
+            schedule.fetch_axis, schedule.fetch_points = TILES.name, winograd.FIGURES.ahead
         return self._compute(builder, axes, loop.MAP, type_, body, schedule)
 
     def _sums(self, builder: Builder, image: Value, points: Sequence[tuple[Any, Dim]]) -> Value:
@@ -198,7 +207,7 @@ class _Winograd:
         right = body.read(self.conv.weight, [PANEL, PART, CHANNEL, COLUMN])
         body.finish([body.op("arith.mulf", left, right)])
         axes = self._axes(
-            *points, (PART, PRODUCTS), (TILES, self.tiles), (COLUMN, shape.panel)
+            *points, (PART, shape.products), (TILES, self.tiles), (COLUMN, shape.panel)
         ) + self._axes((CHANNEL, shape.channels), role="red")
         figures = self.target.features
         schedule = CpuSchedule(
@@ -217,12 +226,13 @@ class _Winograd:
         self, builder: Builder, sums: Value, init: Value, points: Sequence[tuple[Any, Dim]]
     ) -> Value:
         """A' m A of each tile, and what follows it."""
-        shape, body = self.shape, Body()
-
-        def element(i: int, j: int) -> Value:
-            return body.read(sums, [BLOCK, PANEL, i * READS + j, TILES, COLUMN])
-
-        lines = twice(element, functools.partial(result_line, body))
+        shape, body, down, right = self.shape, Body(), self.down, self.right
+        parts = [
+            [body.read(sums, [BLOCK, PANEL, i * right.products + j, TILES, COLUMN])
+             for i in range(down.products)] for j in range(right.products)
+        ]  # fmt: skip
+        lines = twice(parts, functools.partial(result_line, body, down),
+                      functools.partial(result_line, body, right))  # fmt: skip
         columns = [chosen(body, DOWN, list(column)) for column in zip(*lines, strict=True)]
         value = chosen(body, RIGHT, columns)
         high, wide = shape.out_sizes
@@ -231,8 +241,8 @@ class _Winograd:
         if shape.channels_out % shape.panel:
             whole = body.compare("slt", body.index(channel), body.index(shape.channels_out))
         mask = self._all(body, [
-            self._is_tile(body), self._below(body, self.top, DOWN, high),
-            self._below(body, self.left, RIGHT, wide), whole,
+            self._is_tile(body), self._below(body, self.top, DOWN, high, down.tile),
+            self._below(body, self.left, RIGHT, wide, right.tile), whole,
         ])  # fmt: skip
         place = [self.image, channel, self.top + DOWN, self.left + RIGHT]
         if self.conv.bias is not None:
@@ -248,8 +258,9 @@ class _Winograd:
         body.finish([value], masks=[] if mask is None else [mask])
         output = loop.ResultAttr("scatter", "set", None, A.DimsAttr(place))
         axes = self._axes(
-            *points, (TILES, self.tiles), (COLUMN, shape.panel), (DOWN, TILE), (RIGHT, TILE)
-        )
+            *points, (TILES, self.tiles), (COLUMN, shape.panel), (DOWN, down.tile),
+            (RIGHT, right.tile),
+        )  # fmt: skip
         schedule = self._vectors(COLUMN, [TILES, COLUMN], [DOWN, RIGHT])
         return self._compute(builder, axes, output, init.type, body, schedule, [init])
 
@@ -278,8 +289,8 @@ class _Winograd:
         last = body.compare("slt", place, body.index(size))
         return body.both(first, last)
 
-    def _below(self, body: Body, start: Dim, axis: Any, size: Dim) -> Value | None:
-        if isinstance(size, int) and size % TILE == 0:
+    def _below(self, body: Body, start: Dim, axis: Any, size: Dim, tile: int) -> Value | None:
+        if isinstance(size, int) and size % tile == 0:
             return None
         return body.compare("slt", body.index(start + axis), body.index(size))
 
@@ -289,46 +300,92 @@ class _Winograd:
 
 # -- transforms
 
-
-def twice(
-    element: Callable[[int, int], Value], line: Callable[[Sequence[Value]], list[Value]]
-) -> list[list[Value]]:
-    """A transform of each column of READS by READS elements, then of each row of what that
-    gives."""
-    columns = [line([element(i, j) for i in range(READS)]) for j in range(READS)]
-    return [line(row) for row in zip(*columns, strict=True)]
+Transform = Callable[[Sequence[Value]], list[Value]]
 
 
-def image_line(body: Body, d: Sequence[Value]) -> list[Value]:
-    """B' d: at +-p the polynomial's even part plus and minus p times its odd part."""
-    inner, outer = winograd.INNER, winograd.OUTER
-    total, product = inner**2 + outer**2, (inner * outer) ** 2
-    first = _fma(body, product, d[0], _fma(body, -total, d[2], d[4]))
-    last = _fma(body, product, d[1], _fma(body, -total, d[3], d[5]))
-    between = []
-    for point, square in ((inner, outer**2), (outer, inner**2)):
-        even, odd = _fma(body, -square, d[2], d[4]), _fma(body, -square, d[1], d[3])
-        between += [_fma(body, point, odd, even), _fma(body, -point, odd, even)]
-    return [first, *between, last]
+def twice(elements: Sequence[Sequence[Value]], down: Transform, right: Transform) -> list[Any]:
+    """The transform of each column of elements, then of each row of what that gives: rows."""
+    columns = [down(column) for column in elements]
+    return [right(row) for row in zip(*columns, strict=True)]
 
 
-def result_line(body: Body, m: Sequence[Value]) -> list[Value]:
-    """A' m: sums of the pairs at +-p for even powers, differences for odd ones."""
-    inner, outer = winograd.INNER, winograd.OUTER
-    even, odd = body.op("arith.addf", m[1], m[2]), body.op("arith.subf", m[1], m[2])
-    even2, odd2 = body.op("arith.addf", m[3], m[4]), body.op("arith.subf", m[3], m[4])
+def image_line(body: Body, line: TileLine, d: Sequence[Value]) -> list[Value]:
+    """B' d, phase by phase."""
+    phases = (_image_phase(body, phase, [d[p] for p in phase.places]) for phase in line.phases)
+    return [value for values in phases for value in values]
 
-    def times(factor: Any, value: Value) -> Value:
-        return body.op("arith.mulf", body.constant(factor, f32), value)
 
-    zeroth = body.op("arith.addf", m[0], body.op("arith.addf", even, even2))
-    first = _fma(body, inner, odd, times(outer, odd2))
-    second = _fma(body, inner**2, even, times(outer**2, even2))
-    third = _fma(body, inner**3, odd, _fma(body, outer**3, odd2, m[5]))
-    return [zeroth, first, second, third]
+def _image_phase(body: Body, phase: TilePhase, d: Sequence[Value]) -> list[Value]:
+    """At +-p the polynomial (x +- p) q, q of the other points: its sum for d one further, plus and
+    minus p times that for d."""
+    if phase.plain:
+        return list(d)
+    points, between = phase.points, []
+    for point in phase.pairs:
+        others = [q for q in points if abs(q) != point]
+        low, high = (_polynomial(body, others, d[first:]) for first in (0, 1))
+        between += [_fma(body, point, low, high), _fma(body, -point, low, high)]
+    zero = [_polynomial(body, points[1:], d)] if phase.has_zero else []
+    return [*zero, *between, _polynomial(body, points, d)]
+
+
+def _polynomial(body: Body, roots: Sequence[Any], d: Sequence[Value]) -> Value:
+    """The sum of d times the coefficients of the polynomial that has these roots and is 1 x^n."""
+    factors = coefficients(roots, len(roots) + 1)
+    total = d[len(roots)]
+    for factor, value in zip(reversed(factors[:-1]), reversed(d[: len(roots)]), strict=True):
+        if factor:
+            total = _fma(body, factor, value, total)
+    return total
+
+
+def result_line(body: Body, line: TileLine, m: Sequence[Value]) -> list[Value]:
+    """A' m: the sums of all phases."""
+    results: list[Value] = []
+    for phase in line.phases:
+        more = _result_phase(body, phase, m[: phase.products])
+        m = m[phase.products :]
+        results = [
+            body.op("arith.addf", a, b) for a, b in zip(results, more, strict=True)
+        ] if results else more  # fmt: skip
+    return results
+
+
+def _result_phase(body: Body, phase: TilePhase, m: Sequence[Value]) -> list[Value]:
+    """Sums of the pairs at +-p for even powers, differences for odd ones."""
+    def add(a: Value, b: Value) -> Value:
+        return body.op("arith.addf", a, b)
+
+    if phase.taps == 1:
+        return list(m)
+    if phase.tile == 1:
+        return [functools.reduce(add, m)]
+    paired = m[int(phase.has_zero) : -1]
+    pairs = list(zip(phase.pairs, paired[::2], paired[1::2], strict=True))
+    even = [(point, add(plus, minus)) for point, plus, minus in pairs]
+    odd = [(point, body.op("arith.subf", plus, minus)) for point, plus, minus in pairs]
+    results = []
+    for power in range(phase.tile):
+        total = m[-1] if power == phase.tile - 1 else None
+        for point, value in reversed(odd if power % 2 else even):
+            total = _added(body, point**power, value, total)
+        assert total is not None
+        results.append(add(m[0], total) if phase.has_zero and not power else total)
+    return results
+
+
+def _added(body: Body, factor: Any, value: Value, total: Value | None) -> Value:
+    """`total` and a factor's product, with as few operations as that takes."""
+    if total is not None:
+        return _fma(body, factor, value, total)
+    return body.op("arith.mulf", body.constant(factor, f32), value) if factor != 1 else value
 
 
 def _fma(body: Body, factor: Any, a: Value, b: Value) -> Value:
+    if factor == 1:
+        return body.op("arith.addf", a, b)
+    if factor == -1:
+        return body.op("arith.subf", b, a)
     return body.op("math.fma", body.constant(factor, f32), a, b)
 
 

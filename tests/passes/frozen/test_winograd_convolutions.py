@@ -44,6 +44,14 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WinogradConvolutions, "refusal", lambda self, *_: None)
 
 
+@pytest.fixture
+def largest(always: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With tiles of the most results."""
+    monkeypatch.setattr(
+        winograd_convolutions, "work", lambda shape, *_: (1.0, 1 / shape.results)
+    )
+
+
 # batch, channels, channels out, height, width, padding
 SHAPES = [
     (3, 20, 40, 7, 9, (1, 1)),
@@ -67,6 +75,48 @@ def test_values(shape: Any, always: None) -> None:
         x = x.contiguous(memory_format=torch.channels_last)
     result = check(model, x, graph.WinogradConv, 1, 4e-6)
     assert result.stride() == model(x).stride()
+
+
+# taps, stride, padding
+FORMS = [
+    (3, 1, (1, 1)), ((1, 3), 1, (0, 1)), ((3, 1), 1, (1, 0)), (2, 1, 0), (4, 1, (1, 2)), (5, 1, 2),
+    (3, 2, 1), (3, 2, 0), (3, (1, 2), 1), (3, (2, 1), (0, 2)), (5, 2, 2), (6, 2, 2), (7, 2, 3),
+    (5, 3, 1), ((5, 3), (1, 2), 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("size", [(17, 13), (8, 9), (7, 24)], ids=str)
+def test_values_of_other_taps_and_strides(form: Any, size: Any, largest: None) -> None:
+    """Sizes behind the last tile, or the last element that a stride reaches."""
+    torch.manual_seed(5)
+    taps, stride, padding = form
+    model = nn.Sequential(nn.Conv2d(20, 40, taps, stride=stride, padding=padding)).eval()
+    check(model, torch.randn(2, 20, *size), graph.WinogradConv, 1, 4e-6)
+
+
+@pytest.mark.parametrize("tile", [2, 3, 4])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_values_of_each_tile(
+    tile: int, stride: int, always: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each line of three taps, down and right."""
+    def work(shape: winograd.WinogradShape, *_: object) -> tuple[float, float]:
+        return 1.0, 1.0 + abs(shape.down.tile - tile) + abs(shape.right.tile - tile)
+
+    monkeypatch.setattr(winograd_convolutions, "work", work)
+    model = nn.Sequential(nn.Conv2d(9, 11, 3, stride=stride, padding=1), nn.ReLU()).eval()
+    x = torch.randn(2, 9, 21, 18)
+    assert f"tiles of {tile}x{tile})" in remarks_on(copy.deepcopy(model), x)[0]
+    check(model, x, graph.WinogradConv, 1, 4e-6)
+
+
+def test_strides_of_all_sizes_through_one_program(largest: None) -> None:
+    torch.manual_seed(2)
+    model = nn.Sequential(
+        nn.Conv2d(8, 24, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(24, 5, 5, stride=(1, 2))
+    ).eval()
+    check_sizes(model, [(2, 8, 19, 24), (5, 8, 12, 15), (3, 8, 31, 16)], 4e-6)
 
 
 @pytest.mark.parametrize("shape", SHAPES[:4], ids=str)
@@ -100,7 +150,7 @@ def test_how_fast_a_library_multiplies_narrow_elements_counts() -> None:
     assert speeds == [1, 2, math.inf, math.inf]
     shape = winograd.WinogradShape(
         batch=4, height=28, width=28, channels=128, channels_out=128, padding=(1, 1), bits=512,
-        panel=32,
+        panel=32, down=winograd.TileLine(3, 1, 4), right=winograd.TileLine(3, 1, 4),
     )  # fmt: skip
     works = [winograd_convolutions.work(shape, target, bf16) for target in (pairs, tiles)]
     assert works[0][0] > 1.1 * works[0][1] and works[1][0] < works[1][1]
@@ -133,7 +183,7 @@ def test_all_sizes_through_one_program(always: None) -> None:
     check_sizes(model, [(2, 8, 9, 14), (5, 8, 4, 4), (3, 8, 31, 7)], 4e-6)
 
 
-def test_nan_and_infinity_stay_in_the_tiles_that_read_them(always: None) -> None:
+def test_nan_and_infinity_stay_in_the_tiles_that_read_them(largest: None) -> None:
     torch.manual_seed(3)
     model = nn.Sequential(nn.Conv2d(4, 6, 3, padding=1), nn.ReLU()).eval()
     for value in (float("nan"), float("inf")):
@@ -163,15 +213,17 @@ def test_the_option_turns_it_off() -> None:
 
 # -- why not
 
+FEW = "no tile of it takes fewer products: its weights are "
 REFUSED = [
-    (nn.Conv2d(8, 8, 3, stride=2), "its stride is [2, 2], its dilation [1, 1]"),
-    (nn.Conv2d(8, 8, 3, dilation=2), "its stride is [1, 1], its dilation [2, 2]"),
+    (nn.Conv2d(8, 8, 3, stride=3), f"{FEW}3x3, its stride [3, 3]"),
+    (nn.Conv2d(8, 8, 3, dilation=2), "its dilation is [2, 2]"),
     (nn.Conv2d(8, 8, 3, groups=2), "it has 2 groups"),
-    (nn.Conv2d(8, 8, (3, 1)), "its weights are 3x1, not 3x3"),
-    (nn.Conv2d(8, 8, 5), "its weights are 5x5, not 3x3"),
+    (nn.Conv2d(8, 8, 1), f"{FEW}1x1, its stride [1, 1]"),
+    (nn.Conv2d(8, 8, 2, stride=4), f"{FEW}2x2, its stride [4, 4]"),
+    (nn.Conv2d(8, 8, 11), f"{FEW}11x11, its stride [1, 1]"),
     (nn.ConvTranspose2d(8, 8, 3), "it is transposed"),
     (nn.Conv2d(8, 8, 3).double(), "it is of f64 on cpu, not of f32 or bf16 on cpu"),
-    (nn.Conv2d(8, 8, 3), "times less work (8 channels to 8, 9 tiles of 4x4)"),
+    (nn.Conv2d(8, 8, 3), "times less work (8 channels to 8, "),
 ]  # fmt: skip
 
 
@@ -210,7 +262,7 @@ def test_threads_without_blocks_of_their_own_count() -> None:
     """One block of tiles keeps one thread busy: with many threads the direct way is better."""
     shape = winograd.WinogradShape(
         batch=1, height=28, width=28, channels=128, channels_out=128, padding=(1, 1), bits=512,
-        panel=32,
+        panel=32, down=winograd.TileLine(3, 1, 4), right=winograd.TileLine(3, 1, 4),
     )  # fmt: skip
     direct, ours = winograd_convolutions.work(shape, Target.named("avx512"))
     assert direct > 2 * ours
@@ -222,12 +274,28 @@ def test_threads_without_blocks_of_their_own_count() -> None:
 # -- the algorithm and its kernel
 
 
-def test_the_matrices_compute_a_convolution() -> None:
+@pytest.mark.parametrize("stride", [1, 2, 3, 4])
+@pytest.mark.parametrize("taps", range(1, 10))
+def test_the_matrices_compute_a_convolution(taps: int, stride: int) -> None:
     torch.manual_seed(4)
-    signal, taps = torch.randn(6, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
-    b, g, a = (
-        torch.tensor([[float(v) for v in row] for row in rows()], dtype=torch.float64)
-        for rows in (winograd.image_matrix, winograd.weight_matrix, winograd.result_matrix)
-    )
-    expected = (signal.unfold(0, 3, 1) * taps).sum(1)
-    torch.testing.assert_close(a @ ((g @ taps) * (b @ signal)), expected)
+    for line in winograd.lines_of(taps, stride):
+        signal = torch.randn(line.reads, dtype=torch.float64)
+        weights = torch.randn(taps, dtype=torch.float64)
+        b, g, a = (
+            torch.tensor([[float(v) for v in row] for row in rows()], dtype=torch.float64)
+            for rows in (line.image_matrix, line.weight_matrix, line.result_matrix)
+        )
+        assert b.shape == (line.products, line.reads) and a.shape == (line.tile, line.products)
+        expected = (signal.unfold(0, taps, stride) * weights).sum(1)
+        torch.testing.assert_close(a @ ((g @ weights) * (b @ signal)), expected)
+
+
+def test_which_lines_there_are() -> None:
+    """By the taps and the stride, the results of their tiles; 4 of 3 taps take 6 products, with a
+    stride of 2 they take 9."""
+    def tiles(taps: int, stride: int) -> list[int]:
+        return [line.tile for line in winograd.lines_of(taps, stride)]
+
+    assert tiles(3, 1) == [1, 2, 3, 4] and tiles(5, 1) == [1, 2] and tiles(7, 1) == [1]
+    assert tiles(3, 2) == [1, 2, 3, 4] and tiles(7, 2) == [1, 2] and tiles(2, 3) == []
+    assert winograd.TileLine(3, 1, 4).products == 6 and winograd.TileLine(3, 2, 4).products == 9

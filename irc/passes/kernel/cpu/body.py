@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irc.dialects import arith, loop
+from irc.dialects import arith, kernel, loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
@@ -303,12 +303,21 @@ class BodyEmitter:
                 if under is None
                 else emitter.add(arith.AndIOp, (under, lanes.mask), under.type)
             )
+        if access in self.placed.fetched:
+            self._fetch(access, pointer, copy * lanes.apart, scope)
         if prepared.stride == 1:
             place = self.offset(access, copy, scope)
             if mask is not None and not isinstance(mask, list):
                 place = emitter.place_where(mask, place)
             return emitter.load(pointer, place, type_, under, instead)
         return emitter.gather(pointer, self.offsets(access, copy, scope), type_, under, instead)
+
+    def _fetch(self, access: Access, pointer: Value, lane: int, scope: VectorScope) -> None:
+        """Have memory fetched that a vector is read from some points later, masked or not."""
+        emitter, (prepared, constant) = self.emitter, self.placed.fetched[access]
+        first = emitter.prefix_sums(prepared.groups, scope)
+        there = emitter.plus(emitter.plus(first, emitter.scalar(constant, scope)), lane)
+        emitter.effect(kernel.PrefetchOp, (pointer, emitter.value(there)))
 
     def store(self, result: Value, content: Content, scope: VectorScope) -> None:
         """Store the final values of a result wherever it lives."""

@@ -114,6 +114,8 @@ class Nest:
         schedule: CpuSchedule,
     ) -> None:
         self.placed = placed = Placement(state, member, loops, vectors)
+        if schedule.has("fetch_axis"):
+            placed.fetch_ahead(schedule.fetch_axis, schedule.fetch_points)
         self.body = BodyEmitter(placed)
         self.tiles = TransposedReads(self.body)
         self.schedule, self.member, self.loops = schedule, member, placed.loops

@@ -124,6 +124,7 @@ class Placement:
         self.splat_wanted: set[Value] = set()
         self.names_of: dict[Value, list[str]] = {}
         self.transposed: dict[Access, tuple[Access, Value]] = {}
+        self.fetched: dict[Access, tuple[Index, Dim]] = {}
         self._place_ops()
         self._prepare_prefixes()
 
@@ -227,6 +228,22 @@ class Placement:
         if key not in self.moved:
             self.moved[key] = self._prepare(Access(place, access.storage, access.positions))
         return self.moved[key]
+
+    def fetch_ahead(self, axis: str, points: int) -> None:
+        """What the reads of arguments read so many points of a loop further: the index of each, but
+        for a constant, which reads that are beside each other differ by."""
+        if all(a.name != axis for a in self.loops):
+            raise InvalidIR(f"{axis} is no loop of the compute's own", op=self.member.compute)
+        further = {axis: symbol(axis) + points}
+        for op, access in self.member.reads.items():
+            place = access.storage
+            if not isinstance(op, loop.ReadOp) or place is None or access.positions:
+                continue
+            if place.kind == "argument" and self.indices[access].stride == 1:
+                moved = substitute(access.expression, further)
+                constant = terms_of(moved)[1]
+                self.fetched[access] = self.prepared(moved - constant, access), constant
+        self._prepare_prefixes()
 
     def _prepare_prefixes(self) -> None:
         """Which partial sums each level computes for the levels inside it."""

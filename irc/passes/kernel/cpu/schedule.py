@@ -35,6 +35,8 @@ class CpuSchedule:
     unroll: bool
     order: list[str]
     written_out: list[str]
+    fetch_axis: str
+    fetch_points: int
     jam_axis: str
     jam_points: int
     jam_ahead: int
