@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import cast
 
-from irc.analysis.contraction import follows_tiles, tiled, times_evaluated
+from irc.analysis.contraction import follows_tiles, tiled
 from irc.analysis.cost import class_of, moved, told, work
-from irc.analysis.loop import array_bytes, estimate, is_map, is_unit, points
+from irc.analysis.loop import array_bytes, is_map, points
 from irc.analysis.tile_cost import ROW
 from irc.dialects import arith, graph, loop, sym
 from irc.ir.attributes import Type
@@ -20,6 +20,15 @@ from irc.ir.types import TensorType, element_bytes
 from irc.passes.common.bodies import axis, clean_block, extents_of
 from irc.passes.common.substitution import substitute_read
 from irc.passes.loop.demand import drop_masks, drop_selects
+from irc.passes.loop.evaluations import (
+    adjacent_axis,
+    depth_of,
+    evaluated_points,
+    is_quotient,
+    reads_across,
+    repeated_axes,
+    run_bytes,
+)
 from irc.passes.loop.once import (
     axes_that_matter,
     costs_more_than_a_load,
@@ -184,7 +193,8 @@ class _Chooser:
             return NEEDED
         if summary.indirect and len(readers) > 1:
             return "each of its readers would look its positions up"
-        if evaluations <= own and not external and not self.explains:
+        divided = any(self.divided(read) for read in readers)
+        if evaluations <= own and not external and not divided and not self.explains:
             return None  # whatever anything costs
         if not own:
             return None  # no point of it is ever evaluated, however many its readers have
@@ -371,6 +381,11 @@ class _Chooser:
             if bytes_ > self.near_bytes:
                 far += min(bytes_, own * _element_bytes(source.type))
         alone = Cost(alone=self.across(op) * more if more else 0)
+        for read in readers:
+            divided, times = self.divided(read), evaluated_points(read, self.target)
+            if divided:
+                quotients = sum(map(is_quotient, read.indices))
+                alone += Cost(alone=divided * times, divisions=quotients * times)
         after = work(summary.work, min(own, evaluations)) + work(again, more) + alone
         before = Cost() if external else work(summary.work, own)
         stored = 0 if external else 2 * own
@@ -383,6 +398,40 @@ class _Chooser:
         )  # fmt: skip
         if summary.reads and more and (finishes or len(readers) > 1):
             yield before + Cost(near=stored + evaluations), after
+
+    def divided(self, read: loop.ReadOp) -> int:
+        """How many reads of a map are at places that don't follow each other where it is a factor
+        of tiles on a CPU: its axes are quotients and remainders of the depth, which lanes go
+        along. A view may stand between."""
+        reader, maker = read.parent_op, read.source.defining_op
+        assert isinstance(reader, loop.ComputeOp) and isinstance(maker, loop.ComputeOp)
+        if self.target.is_gpu:
+            return 0
+        depth = depth_of(reader) if tiled(reader, self.target) is not None else set()
+        if is_map(reader) and [type(o) for o in reader.block.ops][:-1] == [loop.ReadOp]:
+            for factor in compute_readers(reader):
+                product = factor.parent_op
+                if isinstance(product, loop.ComputeOp) and tiled(product, self.target) is not None:
+                    pairs = zip(reader.axis_list, factor.indices, strict=True)
+                    depth |= {a.name for a, d in pairs if depth_of(product) & free_symbols(d)}
+        pairs = zip(maker.axis_list, read.indices, strict=True)
+        axes = {a.name for a, d in pairs if is_quotient(d) and depth & free_symbols(d)}
+        return self.reads_along(maker, axes) if axes else 0
+
+    def reads_along(self, op: loop.ComputeOp, names: set[str]) -> int:
+        """The reads, with everything that is inlined, of which some index has one of the axes."""
+        count = 0
+        for inner in op.block.ops:
+            if isinstance(inner, loop.ReadOp):
+                along = [bool(names & free_symbols(dim)) for dim in inner.indices]
+                maker = inner.source.defining_op
+                if maker in self.chosen:
+                    assert isinstance(maker, loop.ComputeOp)
+                    pairs = zip(maker.axis_list, along, strict=True)
+                    count += self.reads_along(maker, {a.name for a, varies in pairs if varies})
+                else:
+                    count += any(along)
+        return count
 
     def across(self, op: loop.ComputeOp) -> int:
         """How many reads, with everything that is inlined, step over memory along the innermost
@@ -482,72 +531,6 @@ def is_needed(op: Operation) -> bool:
 
 def _points(op: loop.ComputeOp) -> int:
     return points(a.extent for a in op.axis_list)
-
-
-def reads_across(read: loop.ReadOp, op: loop.ComputeOp, as_stored: bool = False) -> bool:
-    """Whether the elements of an array that the points along the innermost axis read lie apart.
-    `as_stored`: kernels walk along the axis in which the map's elements are adjacent."""
-    type_ = read.source.type
-    assert isinstance(type_, TensorType)
-    if not op.axis_list or type_.strides is None:
-        return False
-    name = op.axis_list[adjacent_axis(op) if as_stored else -1].name
-    apart = False
-    for index, stride, size in zip(read.indices, type_.strides, type_.shape, strict=True):
-        if name in free_symbols(index):
-            if stride == 1 and size != 1:
-                return False
-            apart = True
-    return apart
-
-
-def run_bytes(read: loop.ReadOp) -> int:
-    """The bytes that lie side by side along one dimension of the array that is read."""
-    type_ = read.source.type
-    assert isinstance(type_, TensorType)
-    size, pairs = element_bytes(type_.element), zip(type_.shape, type_.strides or (), strict=False)
-    return max((size * estimate(n) for n, step in pairs if step == 1), default=size)
-
-
-def adjacent_axis(op: loop.ComputeOp) -> int:
-    """The axis along which a map's elements are adjacent in its array; the last, if none is."""
-    array = op.results[0].type
-    assert isinstance(array, TensorType)
-    pairs = enumerate(zip(array.shape, array.strides or (), strict=False))
-    adjacent = [dim for dim, (size, stride) in pairs if stride == 1 and size != 1]
-    return adjacent[-1] if adjacent and len(op.axis_list) == array.rank else -1
-
-
-def repeated_axes(read: loop.ReadOp, producer: loop.ComputeOp) -> set[str]:
-    """The axes of what is read along which the reader evaluates points again, as windows that
-    overlap do; all of them where it repeats whole arrays."""
-    compute = read.parent_op
-    assert isinstance(compute, loop.ComputeOp)
-    axes = {a.name for a in compute.axis_list if not is_unit(a.extent)}
-    mentioned = [free_symbols(dim) & axes for dim in read.indices]
-    if read.positions or axes - set().union(*mentioned):
-        return {a.name for a in producer.axis_list}
-    pairs = zip(producer.axis_list, mentioned, strict=True)
-    return {a.name for a, names in pairs if len(names) > 1}
-
-
-def evaluated_points(read: loop.ReadOp, target: Target) -> int:
-    """How often a reader evaluates what stands at `read`: its points, without the innermost axes
-    that the read doesn't depend on. Factors of tiles are evaluated for each tile."""
-    compute = read.parent_op
-    assert isinstance(compute, loop.ComputeOp)
-    times = times_evaluated(read, target)
-    if times is not None:
-        return times
-    names: set[str] = set()
-    for dim in read.indices:
-        names |= free_symbols(dim)
-    if read.positions or read.mask is not None:
-        return points(a.extent for a in compute.axis_list)
-    extents: list[Dim] = [a.extent for a in compute.axis_list]
-    used = [k for k, a in enumerate(compute.axis_list) if a.name in names]
-    last = used[-1] + 1 if used else 0
-    return points(extents[:last])
 
 
 def inline_into(

@@ -269,3 +269,44 @@ def test_what_is_read_at_one_place_several_times_counts_once_on_a_gpu() -> None:
     until = ",".join(text for name, text in texts if not name.startswith(("loop", "kernel")))
     PassManager.parse(until).run(module, PassContext(target="sm_90"))
     assert sum(isinstance(op, loop.ComputeOp) for op in module.walk()) == 1
+
+
+OUTER = "%a = loop.read %x[i0, i1] : f32 %b = loop.read %s[i2] : f32 %d = arith.subf %a, %b : f32 "
+FACTORS = "%p = loop.read {} : f32 %q = loop.read %v[i2, i1] : f32 %z = arith.mulf %p, %q : f32"
+DEEP = "%y", FACTORS, "par(i0: 100, i1: 64) red(i2: 96)", "f32[100, 64]", "reduce(sum, f32)"
+
+
+@pytest.mark.parametrize("view", [True, False])
+@pytest.mark.parametrize("target, stays", [("avx2", True), ("avx512", True), ("sm_90", False)])
+def test_a_factor_whose_axes_are_quotients_of_the_depth(view, target, stays):
+    """Lanes along the depth would gather each element: a kernel of its own has vectors."""
+    made = compute("%m", OUTER + "%z = math.exp %d : f32\n", "par(i0: 100, i1: 8, i2: 12)",
+                   "f32[100, 8, 12]")  # fmt: skip
+    name, body, *rest = DEEP
+    if view:
+        made += compute("%f", "%z = loop.read %m[i0, floordiv(i1, 12), mod(i1, 12)] : f32\n",
+                        "par(i0: 100, i1: 96)", "f32[100, 96]")  # fmt: skip
+        body = body.format("%f[i0, i2]")
+    else:
+        body = body.format("%m[i0, floordiv(i2, 12), mod(i2, 12)]")
+    told = refused(made, compute(name, body, *rest), results="%y: f32[100, 64]", target=target)
+    assert told == (["1 reads would evaluate it 1 times at each point"] if stays else [])
+
+
+def test_a_factor_whose_axes_are_those_of_the_depth():
+    made = compute("%m", "%a = loop.read %x[i0, i1] : f32 %z = math.exp %a : f32\n",
+                   "par(i0: 100, i1: 96)", "f32[100, 96]")  # fmt: skip
+    name, body, *rest = DEEP
+    text = made, compute(name, body.format("%m[i0, i2]"), *rest)
+    assert not refused(*text, results="%y: f32[100, 64]")
+
+
+def test_a_factor_whose_axes_are_quotients_of_the_rows():
+    """Lanes along the depth read neighbours all the same."""
+    made = compute("%m", "%a = loop.read %x[i0*25 + i1, i2] : f32 %z = math.exp %a : f32\n",
+                   "par(i0: 4, i1: 25, i2: 96)", "f32[4, 25, 96]")  # fmt: skip
+    made += compute("%f", "%z = loop.read %m[floordiv(i0, 25), mod(i0, 25), i1] : f32\n",
+                    "par(i0: 100, i1: 96)", "f32[100, 96]")  # fmt: skip
+    name, body, *rest = DEEP
+    text = made, compute(name, body.format("%f[i0, i2]"), *rest)
+    assert not refused(*text, results="%y: f32[100, 64]")
