@@ -301,7 +301,7 @@ CPU = {
     "gather": ("6.0", "cheap_values_read_twice"),
     "scatter": ("1", "attention"),
     "aliased": ("0", "images at places of tables"),
-    "scalar": ("2.0", "gathers_along_a_dimension"),
+    "scalar": ("2.0", "gathers_and_scatters"),
     "horizontal": ("1.0", "pools"),
     "map_block": ("4096", "an_optimizer_step"),
     "transposed_tiles": ("1", "sum_with_its_transpose"),

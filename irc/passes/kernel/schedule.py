@@ -12,29 +12,34 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.cost import USUAL, op_cost
 from irc.analysis.loop import estimate
 from irc.dialects import func, loop
 from irc.dialects.sym.ranges import WHEN
-from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Operation, Value
+from irc.ir.attributes import Attribute
+from irc.ir.core import Operation
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import coefficient, free_symbols
-from irc.ir.types import FloatType, IntegerType, i1
+from irc.ir.symbols import coefficient
+from irc.passes.kernel.axis_costs import (
+    axis_cost,
+    cost_of,
+    crowds,
+    lanes_for,
+    needs_order,
+    scalar_cost,
+    step_along,
+)
 from irc.passes.kernel.cpu.contraction.by_size import schedule_by_size
 from irc.passes.kernel.cpu.contraction.choose import is_open, schedule_tiles
 from irc.passes.kernel.cpu.contraction.measured import Measured
 from irc.passes.kernel.cpu.jam_points import jams_of
 from irc.passes.kernel.cpu.partial_sums import cut_sums
 from irc.passes.kernel.cpu.plan import (
-    Access,
     Axis,
     CpuMember,
     CpuPlan,
     find_collapses,
     is_transposed,
-    lane_stride,
     plan_for_cpu,
 )
 from irc.passes.kernel.cpu.schedule import CpuSchedule, Pairs
@@ -43,7 +48,6 @@ from irc.passes.kernel.plan.structure import structural_key
 from irc.passes.kernel.plan.symbol_ranges import symbol_ranges
 from irc.target import Target, of_kind
 from irc.target.cpu import TargetFeatures
-from irc.target.speeds import Speeds
 
 Decided = tuple[list[Attribute | None], list[tuple[int, str]]]
 """The schedules of a compute or group and of what is inside, and remarks by the number of these."""
@@ -217,7 +221,7 @@ def _schedule_once(
 
 def _why_scalar(axes: Iterable[Axis], member: CpuMember, cpu: TargetFeatures) -> str:
     """Why no axis of a member, nor one that its group shares, has vectors."""
-    if _needs_order(member):
+    if needs_order(member):
         return "its scatter combines points in order"
     parts = []
     for axis in axes:
@@ -231,110 +235,7 @@ def _why_scalar(axes: Iterable[Axis], member: CpuMember, cpu: TargetFeatures) ->
     return "; ".join(parts) or "it has one point"
 
 
-# -- costs
-
-
-def cost_of(member: CpuMember, speeds: Speeds = USUAL) -> int:
-    """The cost of one point: its operations, and one for each access."""
-    body = sum(op_cost(op, speeds) for op in member.compute.block.ops)
-    return 1 + int(body) + sum(1 for a in member.accesses() if a.bytes)
-
-
-def varying_values(member: CpuMember, axis: str) -> set[Value]:
-    """The body's values that differ along an axis."""
-    varying: set[Value] = set()
-    for op in member.compute.block.ops:
-        if not op.results:
-            continue
-        access = member.reads.get(op)
-        if access is not None and axis in free_symbols(access.expression):
-            varying.add(op.results[0])
-        elif any(o in varying for o in op.operands):
-            varying.add(op.results[0])
-    return varying
-
-
-def widest_bits(member: CpuMember, varying: Iterable[Value]) -> int:
-    """The widest type computed in along the vectors; positions and masks don't count."""
-    widest = 0
-    narrow = 64
-    for value in varying:
-        bits = _bits(value.type)
-        if bits:
-            widest = max(widest, bits)
-    for output in member.compute.output_list:
-        if output.accumulator is not None:
-            widest = max(widest, _bits(output.accumulator))
-    for group in member.stores.values():
-        for access in group:
-            if access.storage is not None and access.storage.kind != "register":
-                narrow = min(narrow, 8 * access.bytes)
-    return widest or narrow
-
-
-def _bits(type_: Type) -> int:
-    if isinstance(type_, FloatType | IntegerType) and type_ is not i1:
-        return type_.width
-    return 0
-
-
-def lanes_for(member: CpuMember, axis: Axis, bits: int) -> int:
-    """The lanes of the vectors along an axis: a register of the widest type, fewer for a short
-    axis."""
-    lanes = max(1, bits // widest_bits(member, varying_values(member, axis.name)))
-    if isinstance(axis.extent, int):
-        while lanes > 1 and lanes // 2 >= axis.extent:
-            lanes //= 2
-    return min(lanes, 64)
-
-
-def axis_cost(member: CpuMember, axis: Axis, cpu: TargetFeatures) -> float:
-    """The estimated cost of one point of a member with vectors along `axis`, in instructions."""
-    lanes = lanes_for(member, axis, cpu.vector_bits)
-    if lanes == 1:
-        return scalar_cost(member, cpu)
-    extent = estimate(axis.extent)
-    full = max(extent, 1) / (-(-max(extent, 1) // lanes) * lanes)
-    each = 1 / (lanes * full)
-    total = sum(op_cost(op, cpu) for op in member.compute.block.ops) * each
-    for access in member.accesses():
-        if not access.bytes:
-            continue
-        step = _step(member, access, axis.name, lanes)
-        if step == 1:
-            total += each * (2 if access.is_store else 1)
-        elif step != 0:
-            total += cpu.scatter if access.is_store else cpu.gather
-            if extent > cpu.aliasing_rows and _aliases(step, access, cpu):
-                total += cpu.aliased
-        elif not access.is_store:
-            total += each / 2
-    if axis.kind == "red":
-        total += cpu.horizontal * len(member.compute.output_list) / max(extent, 1)
-    return total
-
-
-def _aliases(step: object, access: Access, cpu: TargetFeatures) -> bool:
-    """Whether elements that lie so far apart fall on one set of the first-level cache: what is
-    written, and what is read at positions. Other reads are whole lines where squares of them are
-    transposed."""
-    alone = access.is_store or bool(access.positions)
-    return alone and isinstance(step, int) and step * access.bytes % cpu.aliasing_bytes == 0
-
-
-def _step(member: CpuMember, access: Access, axis: str, lanes: int) -> object:
-    """The step of an access along an axis; None where it has no constant one."""
-    if access.positions:
-        varying = varying_values(member, axis)
-        if any(v in varying for v in access.positions.values()):
-            return None
-    return lane_stride(access.expression, axis, lanes)
-
-
-def scalar_cost(member: CpuMember, cpu: TargetFeatures) -> float:
-    """The estimated cost of one point without vectors."""
-    body = sum(op_cost(op, cpu) for op in member.compute.block.ops)
-    return body + cpu.scalar * sum(1 for a in member.accesses() if a.bytes)
+# -- axes
 
 
 def _points(member: CpuMember) -> int:
@@ -370,17 +271,12 @@ def _own_choice(member: CpuMember, cpu: TargetFeatures) -> tuple[float, Axis | N
     """What a point of a member costs with vectors along the best of its own axes, and that one."""
     cost, choice = scalar_cost(member, cpu), None
     for axis in reversed(member.own):
-        if axis.kind == "scan" or _needs_order(member):
+        if axis.kind == "scan" or needs_order(member):
             continue
         here = axis_cost(member, axis, cpu)
         if here < cost:
             cost, choice = here, axis
     return cost, choice
-
-
-def _needs_order(member: CpuMember) -> bool:
-    """Whether points must come one after the other along the member's own axes."""
-    return any(o.kind == "scatter" for o in member.compute.output_list)
 
 
 # -- decisions
@@ -394,7 +290,7 @@ def _shared_vectors(plan: CpuPlan, axis: Axis, target: Target, schedule: CpuSche
     schedule.tail = _tail(plan.members, bits)
     schedule.tile_axis, schedule.block = "", 0
     # Rows are combined one after the other: take many bytes of each at once.
-    reduces = any(m.red_axes or _needs_order(m) for m in plan.members)
+    reduces = any(m.red_axes or needs_order(m) for m in plan.members)
     if reduces:
         schedule.copies = _block_copies(plan.members, axis, lanes, cpu)
         while schedule.copies > 1 and (
@@ -461,11 +357,16 @@ def _block_copies(
     members: Sequence[CpuMember], axis: Axis, lanes: int, cpu: TargetFeatures
 ) -> int:
     """Vectors carried through a reduction along another axis: many bytes of each row at once."""
-    ordered = [m for m in members if m.red_axes or _needs_order(m)]
+    ordered = [m for m in members if m.red_axes or needs_order(m)]
     heavy = any(cost_of(m, cpu) > cpu.heavy_body // 4 for m in members)
     state = sum(o.result_count for m in ordered for o in m.compute.output_list)
     most = 8 if cpu.vector_bits >= 512 else 4
     copies = 2 if heavy or len(ordered) > 1 else max(1, most // max(state, 1))
+    accesses = [(m, a) for m in members if needs_order(m) for a in m.accesses() if a.bytes]
+    while copies > 1 and any(
+        crowds(step_along(m, a, axis.name, lanes), a, lanes * copies, cpu) for m, a in accesses
+    ):
+        copies //= 2
     return _fitting(copies, axis, lanes)
 
 
@@ -525,9 +426,9 @@ def _loop_order(member: CpuMember, vector_axis: str) -> list[str]:
     def place(axis: Axis) -> tuple[bool, bool]:
         return axis.kind != "par", axis.name == vector_axis
 
-    if _needs_order(member):
+    if needs_order(member):
         return [a.name for a in member.own]
     return [a.name for a in sorted(member.own, key=place)]
 
 
-__all__ = ["Schedule", "cost_of", "schedule_for_cpu"]
+__all__ = ["Schedule", "schedule_for_cpu"]

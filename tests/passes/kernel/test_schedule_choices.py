@@ -7,6 +7,7 @@ import copy
 import attrs
 import pytest
 
+from irc import parse
 from irc.dialects.loop.schedule import SCRATCH_BYTES
 from irc.passes.kernel.cpu.plan import plan_for_cpu
 from irc.passes.kernel.cpu.schedule import read_schedule
@@ -89,6 +90,46 @@ SCALAR = {
 def test_why_a_compute_is_scalar(name):
     text, why = SCALAR[name]
     assert scheduled(text)[1] == [why]
+
+
+def added_at(channels: int, rows: int, last: bool) -> str:
+    """Images of `channels` channels, `rows` x `rows`, each element of which is added to the one at
+    positions that its row and its column have; `last`: channels are innermost in memory."""
+    planes = rows * rows
+    steps = (channels * planes, planes, rows, 1)
+    if last:
+        steps = (channels * planes, 1, rows * channels, channels)
+    places = f"tensor<[{rows}] x i64, strides [1]>"
+    image = f"tensor<[1, {channels}, {rows}, {rows}] x f32, strides {list(steps)}>"
+    sums = f"tensor<[1, {channels}, 48, 48] x f32, strides [{channels * 2304}, 2304, 48, 1]>"
+    axes = f"par(i0: 1, i1: {channels}, i2: {rows}, i3: {rows})"
+    arguments = f"%g: {image}, %p: {places}, %q: {places}, %z: {sums}"
+    return f"""func.func @main({arguments}) -> {sums} attributes {{level = "loop"}} {{
+      %y = loop.compute {axes} inits(%z) -> scatter(sum, [i0, i1, _0, _1]) {{
+        %a = loop.read %g[i0, i1, i2, i3] : f32
+        %j = loop.read %p[i2] : i64
+        %r = arith.index_cast %j : i64 to index
+        %k = loop.read %q[i3] : i64
+        %c = arith.index_cast %k : i64 to index
+        loop.yield %a extra(%r, %c) }} : {sums}
+      return %y : {sums} }}"""
+
+
+@pytest.mark.parametrize("rows, last, target, axis, copies", [
+    (192, False, "avx512", "", 0), (192, False, "avx2", "", 0),  # planes on one set of the cache
+    (192, True, "avx512", "i1", 1), (192, True, "avx2", "i1", 2),  # as many as have room there
+])  # fmt: skip
+def test_what_is_added_at_positions(
+    rows: int, last: bool, target: str, axis: str, copies: int
+) -> None:
+    """Along channels, all lanes have the same positions; but what lies a multiple of a page apart
+    doesn't stay in the cache until its next element is added."""
+    module = parse(added_at(64, rows, last))
+    ran(module, "schedule", target)
+    (op,) = computes(module)
+    schedule = read_schedule(op.attributes["schedule"])
+    assert schedule.vector_axis == axis
+    assert not axis or schedule.copies == copies
 
 
 def test_elements_as_wide_as_a_register():

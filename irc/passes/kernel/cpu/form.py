@@ -23,6 +23,7 @@ from irc.ir.symbols import (
     known_positive,
 )
 from irc.ir.types import TensorType, index
+from irc.passes.kernel.axis_costs import cost_of
 from irc.passes.kernel.cpu.collapse import collapse_plan
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.cpu.jam_points import reads_own_point
@@ -42,7 +43,6 @@ from irc.passes.kernel.cpu.spans import spans
 from irc.passes.kernel.cpu.stages import InnerPoints, Stage, TiledStage, leaves_of, run_stages
 from irc.passes.kernel.cpu.vectors import Phase, phases, vectors_of
 from irc.passes.kernel.plan.plan import Plan
-from irc.passes.kernel.schedule import cost_of
 
 
 def form_cpu_kernel(

@@ -14,6 +14,7 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
 from irc.ir.symbols import Dim, Range, ceildiv, dim_product, known_positive
+from irc.passes.kernel.axis_costs import cost_of
 from irc.passes.kernel.cpu.contraction.checked import checked_tiling
 from irc.passes.kernel.cpu.contraction.products import ProductWriter
 from irc.passes.kernel.cpu.contraction.tiling import Tiling
@@ -22,7 +23,6 @@ from irc.passes.kernel.cpu.form import kernel_function, kernel_symbols
 from irc.passes.kernel.cpu.place import ENTRY, OUTER, KernelState
 from irc.passes.kernel.cpu.plan import CpuPlan
 from irc.passes.kernel.cpu.sharing import inplace_pairs
-from irc.passes.kernel.schedule import cost_of
 
 
 def form_contraction_kernel(
