@@ -9,7 +9,7 @@ from irc.ir.strides import estimate
 from irc.ir.symbols import Dim
 from irc.ir.types import TensorType, element_bytes
 
-_READS = kernel.LoadOp | kernel.GatherOp
+_READS = kernel.LoadOp | kernel.LoadStridedOp | kernel.GatherOp
 
 
 def launch_bytes(launch: host.LaunchOp, callee: kernel.KernelFuncOp) -> int:

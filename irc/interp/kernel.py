@@ -177,6 +177,12 @@ def load(frame: Frame, op: kernel.LoadOp) -> torch.Tensor:
     return _load(frame, op, _lanes(op, frame[op.offset], _shape_of(op.value.type)))
 
 
+@interprets(kernel.LoadStridedOp)
+def load_strided(frame: Frame, op: kernel.LoadStridedOp) -> torch.Tensor:
+    first = frame[op.offset]
+    return _load(frame, op, first + op.stride * torch.arange(op.value.type.shape[0]))
+
+
 @interprets(kernel.LoadTileOp)
 def load_tile(frame: Frame, op: kernel.LoadTileOp) -> torch.Tensor:
     rows, columns = (

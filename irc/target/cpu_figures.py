@@ -18,6 +18,9 @@ class CpuFigures(Speeds):
 
     gather: Annotated[float, Figure(
         "instructions", "an element that a vector reads by itself")] = 1.5
+    strided: Annotated[int, Figure(
+        "elements", "that a vector's lie apart at most where they are chosen from whole vectors",
+        least=1, most=64)] = 8
     scatter: Annotated[float, Figure(
         "instructions", "an element that a vector writes by itself")] = 2.5
     aliased: Annotated[float, Figure(
@@ -298,7 +301,7 @@ _AMX = {
 #: 4 and 4 x 4 vectors took 0.97, 8 x 3 took 0.98, 9 x 3 took 0.99, 8 x 2 and 14 x 2 took 1.03.
 #: Products: bench/results/zen4_products.txt, zen4_products_bf16.txt.
 _ZEN4 = {
-    "tile_times": (12, 12, 6), "aliasing_rows": 8, "own_products": (160, 160, 118),
+    "tile_times": (12, 12, 6), "aliasing_rows": 8, "strided": 16, "own_products": (160, 160, 118),
     "own_panels": (130, 110, 103), "own_pairs": (200, 150, 105),
     "own_pair_panels": (150, 120, 104),
     # bench/results/zen4_pixels.txt

@@ -168,6 +168,50 @@ def load(body: KernelBody, op: Any) -> None:
     body[op.value] = _from_memory(body, shape, ref)
 
 
+@emits("kernel.load_strided")
+def load_strided(body: KernelBody, op: Any) -> None:
+    """Whole vectors that cover the elements, the last of which ends with the last of them, and a
+    choice of two after the other."""
+    shape, stride = shape_of(op.value.type), op.stride
+    element, lanes = _check_element(op, shape), shape.lanes
+    type_, align, step = vector_text(element, lanes), _align(element), abs(stride)
+    span = (lanes - 1) * step + 1
+    starts = [min(k * lanes, span - lanes) for k in range(step)]
+    # Where each lane's element is in the span, which begins with the last where it goes backwards.
+    picks = [lane * step if stride > 0 else span - 1 - lane * step for lane in range(lanes)]
+    below = 0 if stride > 0 else 1 - span
+
+    def whole() -> Ref:
+        first = address(body, op.pointer, body[op.offset])
+        parts = []
+        for start in starts:
+            place = body.value(
+                f"getelementptr inbounds {REGISTER[element]}, ptr {first}, i64 {below + start}"
+            )
+            parts.append(body.value(f"load {type_}, ptr {place}, align {align}"))
+        chosen, here = parts[0], [p if p < lanes else None for p in picks]
+        for number in range(1, max(len(parts), 2)):
+            part, start = (parts[number], starts[number]) if step > 1 else ("poison", span)
+            mask = []
+            for lane, pick in enumerate(picks):
+                known = here[lane]
+                if known is None and start <= pick < start + lanes:
+                    known = lanes + pick - start
+                mask.append("i32 poison" if known is None else f"i32 {known}")
+                here[lane] = None if known is None else lane
+            chosen = body.value(
+                f"shufflevector {type_} {chosen}, {type_} {part}, "
+                f"<{lanes} x i32> <{', '.join(mask)}>"
+            )
+        return chosen
+
+    if op.mask is None:
+        ref = whole()
+    else:
+        ref = _load_under(body, op, shape, whole)
+    body[op.value] = _from_memory(body, shape, ref)
+
+
 @emits("kernel.store")
 def store(body: KernelBody, op: Any) -> None:
     shape = shape_of(op.stored.type)

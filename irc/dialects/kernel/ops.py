@@ -315,6 +315,24 @@ class GatherOp(Op):
     cache = attribute(A.StringAttr, default="", words=("", "keep", "drop"))
 
 
+class LoadStridedOp(Op):
+    """Loads a vector of elements that lie `stride` apart, the first at `pointer + offset` (cpu).
+
+    What lies between is read, too, nothing on either side. A negative stride goes backwards.
+
+    `%v = kernel.load_strided %p[%i] {stride = 3 : i64} : vector<16xf32>`
+    """
+
+    name = "kernel.load_strided"
+    traits = frozenset({ReadsMemory})
+    pointer = operand(POINTER)
+    offset = operand(INDEX)
+    mask = optional_operand()
+    other = optional_operand()
+    value = result(VECTOR)
+    stride = attribute(A.IntegerAttr)
+
+
 class ScatterOp(Op):
     """Stores lane by lane, in lane order, at `pointer + offsets[lane]`.
 

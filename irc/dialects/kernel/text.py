@@ -194,9 +194,9 @@ def _has_segments(op: Operation, count: int) -> bool:
     return isinstance(sizes, A.DenseIntsAttr) and len(sizes) == count
 
 
-@prints(ops.LoadOp, ops.GatherOp)
+@prints(ops.LoadOp, ops.GatherOp, ops.LoadStridedOp)
 def print_load(op: Any, printer: Printer) -> None:
-    """Write a kernel.load or kernel.gather after its name."""
+    """Write a kernel.load, kernel.gather or kernel.load_strided after its name."""
     if not _has_segments(op, 4):
         printer.default_form(op)
         return
@@ -207,9 +207,9 @@ def print_load(op: Any, printer: Printer) -> None:
     printer.type(op.results[0].type)
 
 
-@parses(ops.LoadOp, ops.GatherOp)
+@parses(ops.LoadOp, ops.GatherOp, ops.LoadStridedOp)
 def parse_load(cls: type[Operation], parser: Parser) -> Operation:
-    """Read a kernel.load or kernel.gather after its name."""
+    """Read a kernel.load, kernel.gather or kernel.load_strided after its name."""
     pointer, offset = _parse_place(parser)
     mask, other = parse_mask(parser)
     attributes = parser.optional_attribute_dict()

@@ -35,6 +35,8 @@ from irc.ir.types import (
 
 #: Elements of the largest vector of a cpu kernel: more are slower than a loop, and compile longer.
 CPU_ELEMENTS = 256
+#: The most elements that those of a strided load lie apart.
+MOST_STRIDE = 64
 #: Elements of Triton's largest tile.
 GPU_ELEMENTS = 1 << 20
 #: Bytes of private memory of a cpu kernel, on the stack.
@@ -48,6 +50,7 @@ _ONLY: dict[type[Operation], tuple[str, str]] = {
     ops.LoadTileOp: ("gpu", "a cpu kernel reads its rows one by one"),
     ops.CheckOp: ("gpu", "the host of a cpu kernel looks at truth values itself"),
     ops.ExpandOp: ("gpu", "a cpu kernel has vectors of one dimension; kernel.splat a scalar"),
+    ops.LoadStridedOp: ("cpu", "a gpu kernel loads lane by lane"),
     ops.PrefetchOp: ("cpu", "Triton's compiler decides what a gpu kernel loads early"),
     ops.ScratchOp: ("cpu", "a gpu kernel keeps what is private in tiles"),
     ops.DotRowsOp: ("cpu", "a gpu kernel multiplies tiles by kernel.dot"),
@@ -231,7 +234,7 @@ def _verify_body(op: ops.KernelFuncOp, pointers: int, outputs: range | None) -> 
 # The operations with a pointer, and whether they write there.
 _MEMORY: dict[type[Operation], bool] = {
     ops.LoadOp: False, ops.LoadTileOp: False, ops.GatherOp: False, ops.PrefetchOp: False,
-    ops.StoreOp: True, ops.ScatterOp: True, ops.CheckOp: True,
+    ops.LoadStridedOp: False, ops.StoreOp: True, ops.ScatterOp: True, ops.CheckOp: True,
 }  # fmt: skip
 # The dialects whose operations a kernel holds, and `sym.value`.
 _DIALECTS = ("arith", "math", "kernel")
@@ -386,6 +389,16 @@ def verify_load_tile(op: Any) -> None:
         op.fail(f"a row is {op.stride} elements of {size} bytes, no multiple of 16 bytes")
     if type_.shape[1] * size < 16 or max(type_.shape) > 256:
         op.fail(f"loads {type_}: rows of at least 16 bytes, and at most 256 of anything")
+
+
+@verifies(ops.LoadStridedOp)
+def verify_load_strided(op: Any) -> None:
+    """Elements of a vector that lie apart, and no mask of lanes. Raises InvalidIR."""
+    if op.stride in (0, 1) or abs(op.stride) > MOST_STRIDE:
+        op.fail(f"a stride of {op.stride}, not 2 to {MOST_STRIDE} either way, nor -1")
+    if op.mask is not None and isinstance(op.mask.type, VectorType):
+        op.fail("a mask of lanes: kernel.gather has one")
+    _once(op, _check_access)
 
 
 @verifies(ops.GatherOp)

@@ -173,6 +173,9 @@ CPU: Mapping[str, Key] = {
     "spans": Key(
         "with a vector axis: into how many spans conditions on it may cut it, each with code of "
         "its own; with more it stays whole", numbers(1)),
+    "strided": Key(
+        "elements that lie so many others apart at most along the vectors are chosen from whole "
+        "vectors, which are read; without it, each is read by itself", numbers(2, 64)),
     "block": Key(
         "with a shared vector axis: its elements in one point of the parallel space; 0: all",
         numbers(0)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from irc.analysis.cost import USUAL, op_cost
 from irc.analysis.loop import estimate
@@ -86,6 +87,9 @@ def axis_cost(member: CpuMember, axis: Axis, cpu: TargetFeatures) -> float:
         step = step_along(member, access, axis.name, lanes)
         if step == 1:
             total += each * (2 if access.is_store else 1)
+        elif is_strided(step, access, cpu):
+            # So many loads, and choices of two; what is combined is read again for its neighbours.
+            total += each * (4 if axis.kind == "red" else 2) * abs(step)
         elif step != 0:
             total += cpu.scatter if access.is_store else cpu.gather
             if access.is_store and ordered and combines(member):
@@ -99,6 +103,12 @@ def axis_cost(member: CpuMember, axis: Axis, cpu: TargetFeatures) -> float:
     if axis.kind == "red":
         total += cpu.horizontal * len(member.compute.output_list) / max(extent, 1)
     return total
+
+
+def is_strided(step: object, access: Access, cpu: TargetFeatures) -> TypeGuard[int]:
+    """Whether what is read lies so few elements apart that whole vectors are read."""
+    apart = abs(step) if isinstance(step, int) else 0
+    return not access.is_store and (step == -1 or 1 < apart <= cpu.strided)
 
 
 def crowds(step: object, access: Access, points: int, cpu: TargetFeatures) -> bool:
@@ -159,6 +169,7 @@ def combines(member: CpuMember) -> bool:
 
 
 __all__ = [
-    "axis_cost", "cost_of", "crowds", "lanes_for", "needs_order", "scalar_cost", "step_along",
+    "axis_cost", "cost_of", "crowds", "is_strided", "lanes_for", "needs_order", "scalar_cost",
+    "step_along",
     "varying_values",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from irc.passes.kernel.axis_costs import (
     axis_cost,
     cost_of,
     crowds,
+    is_strided,
     lanes_for,
     needs_order,
     scalar_cost,
@@ -288,6 +289,7 @@ def _shared_vectors(plan: CpuPlan, axis: Axis, target: Target, schedule: CpuSche
     lanes = min(lanes_for(m, axis, bits) for m in plan.members)
     schedule.vector_axis, schedule.lanes, schedule.copies = axis.name, lanes, 1
     schedule.tail = _tail(plan.members, bits)
+    _write_strided(plan.members, axis, lanes, cpu, schedule)
     schedule.tile_axis, schedule.block = "", 0
     # Rows are combined one after the other: take many bytes of each at once.
     reduces = any(m.red_axes or needs_order(m) for m in plan.members)
@@ -387,6 +389,7 @@ def _own_vectors(
     lanes = lanes_for(member, axis, bits)
     schedule.vector_axis, schedule.lanes, schedule.copies = axis.name, lanes, 1
     schedule.tail = _tail([member], bits)
+    _write_strided([member], axis, lanes, cpu, schedule)
     if axis.kind == "red":
         cost = cost_of(member, cpu)
         most = cpu.heavy_body if bits > cpu.paired_bits else cpu.light_body
@@ -398,6 +401,19 @@ def _own_vectors(
         schedule.copies = _block_copies([member], axis, lanes, cpu)
     elif all(a.kind == "par" for a in member.own):
         schedule.lanes = _paired([member], axis, lanes, cpu)
+
+
+def _write_strided(
+    members: Iterable[CpuMember], axis: Axis, lanes: int, cpu: TargetFeatures,
+    schedule: CpuSchedule,
+) -> None:  # fmt: skip
+    """How far elements lie apart that are chosen from whole vectors, if any do."""
+    steps = [
+        abs(step) for m in members for a in m.accesses()
+        if is_strided(step := step_along(m, a, axis.name, lanes), a, cpu)
+    ]  # fmt: skip
+    if max(steps, default=1) > 1:
+        schedule.strided = max(steps)
 
 
 def _tail(members: Iterable[CpuMember], bits: int) -> str:

@@ -356,11 +356,12 @@ def test_every_key_is_tried():
     """But for those that other tests try: `split_k` below, schedules by size, which need a symbol
     (`test_sizes.py`), axes that are written out, which few schedules have (`test_stages.py`), and
     points with their sums in registers (`test_jam.py`), what is fetched (`test_fetched_reads.py`),
-    and what is no choice but where others are from (`test_measured_entries.py`).
+    elements that lie apart (`test_strided_reads.py`), and what is no choice but where others are
+    from (`test_measured_entries.py`).
     """
     jam = {"jam_axis", "jam_points", "jam_ahead", "beside_sums"}
-    fetch = {"fetch_axis", "fetch_points"}
-    assert set(CASES) == set(CPU) - {"variants", "written_out", "measured", *jam, *fetch}
+    others = {"fetch_axis", "fetch_points", "strided"}
+    assert set(CASES) == set(CPU) - {"variants", "written_out", "measured", *jam, *others}
     assert set(GPU_CASES) == set(GPU) - {"split_k", "variants"}
 
 

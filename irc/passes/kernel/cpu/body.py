@@ -10,7 +10,7 @@ from irc.ir.symbols import dim_sum, substitute, symbol, terms_of
 from irc.ir.types import FloatType, i1, index
 from irc.passes.kernel.cpu.emit import Content, Scalar, VectorScope
 from irc.passes.kernel.cpu.lanes import LaneExpressions, lane_sum
-from irc.passes.kernel.cpu.place import Placement
+from irc.passes.kernel.cpu.place import Index, Placement
 from irc.passes.kernel.cpu.plan import REGISTERS, Access
 from irc.passes.kernel.cpu.reduce import arith_width, combining_op
 from irc.passes.kernel.cpu.spans import decide
@@ -290,6 +290,7 @@ class BodyEmitter:
         assert lanes is not None
         width = lanes.width
         under = None if mask is None else self.lane_value(mask, copy, width, scope)
+        whole = None if isinstance(mask, list) else under
         instead = None if other is None else self.lane_value(other, copy, width, scope)
         assert access.storage is not None
         # Scratch under a shared vector axis has room for all lanes of a point, but a lane that
@@ -310,7 +311,20 @@ class BodyEmitter:
             if mask is not None and not isinstance(mask, list):
                 place = emitter.place_where(mask, place)
             return emitter.load(pointer, place, type_, under, instead)
+        if self._is_strided(prepared) and under is whole:
+            place, condition = self.offset(access, copy, scope), _first(mask)
+            if condition is not None:
+                place = emitter.place_where(condition, place)
+            apart = prepared.stride
+            assert isinstance(apart, int)
+            return emitter.load_strided(pointer, place, apart, type_, condition, instead)
         return emitter.gather(pointer, self.offsets(access, copy, scope), type_, under, instead)
+
+    def _is_strided(self, prepared: Index) -> bool:
+        """Whether elements lie backwards, or a few others apart: whole vectors are read."""
+        most = 1 if self.vectors is None else self.vectors.strided
+        stride = prepared.stride
+        return isinstance(stride, int) and (stride == -1 or 1 < abs(stride) <= most)
 
     def _fetch(self, access: Access, pointer: Value, lane: int, scope: VectorScope) -> None:
         """Have memory fetched that a vector is read from some points later, masked or not."""

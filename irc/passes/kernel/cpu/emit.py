@@ -448,6 +448,17 @@ class Emitter:
         operands = (condition, self.value(place), self.value(0))
         return self.add(arith.SelectOp, operands, index)
 
+    def load_strided(
+        self, pointer: Value, offset: Scalar, stride: int, type_: Type,
+        mask: Value | None, other: Value | None,
+    ) -> Value:  # fmt: skip
+        """A load of elements that lie apart."""
+        operands = [pointer, self.value(offset)]
+        loaded = self._masked(kernel.LoadStridedOp, operands, type_, mask, other)
+        assert loaded.defining_op is not None
+        loaded.defining_op.attributes["stride"] = A.IntegerAttr(stride)
+        return loaded
+
     def gather(
         self, pointer: Value, offsets: Value, type_: Type, mask: Value | None, other: Value | None
     ) -> Value:

@@ -29,6 +29,7 @@ class CpuSchedule:
     copies: int
     tail: str
     spans: int
+    strided: int
     block: int
     tile_axis: str
     tile_block: int

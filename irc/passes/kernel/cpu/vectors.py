@@ -16,20 +16,24 @@ from irc.passes.kernel.cpu.schedule import CpuSchedule
 @attrs.define(eq=False)
 class Vectors:
     """How an axis is vectorized: lanes, vectors handled together, how the rest is done: "mask" (one
-    masked vector at a time) or "peel" (scalars), and into how many spans conditions may cut it."""
+    masked vector at a time) or "peel" (scalars), into how many spans conditions may cut it, and how
+    far elements may lie apart that are chosen from whole vectors."""
 
     axis: str
     width: int
     copies: int
     tail: str
     spans: int
+    strided: int = 1
 
 
 def vectors_of(schedule: CpuSchedule) -> Vectors:
     """The vectors that a schedule asks for."""
+    strided = schedule.strided if schedule.has("strided") else 1
     return Vectors(
-        schedule.vector_axis, schedule.lanes, schedule.copies, schedule.tail, schedule.spans
-    )
+        schedule.vector_axis, schedule.lanes, schedule.copies, schedule.tail, schedule.spans,
+        strided,
+    )  # fmt: skip
 
 
 @attrs.define(eq=False)
