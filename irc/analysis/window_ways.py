@@ -21,8 +21,9 @@ from irc.ir.types import bf16, f32
 from irc.target import Target
 
 
-def window_objection(call: graph.CallAten, target: Target) -> str | None:
-    """Why a convolution is left to the library; None where irc's reduction is surely as fast."""
+def window_objection(call: graph.CallAten, target: Target, line: bool = False) -> str | None:
+    """Why a convolution is left to the library; None where irc's reduction is surely as fast.
+    line: vectors would run along the places of a line, not along channels."""
     arguments = aten.arguments_of(call)
     image, weight = tensor_type(arguments["input"]), tensor_type(arguments["weight"])
     groups = arguments["groups"]
@@ -37,7 +38,7 @@ def window_objection(call: graph.CallAten, target: Target) -> str | None:
     taps = [n for n in weight.shape[2:] if isinstance(n, int)]
     if len(taps) != weight.rank - 2:
         return "its window is symbolic"
-    return _figures_objection(taps, groups, speeds, call, target)
+    return _figures_objection(taps, 0 if line else groups, speeds, call, target)
 
 
 def _figures_objection(
@@ -47,7 +48,7 @@ def _figures_objection(
     if max(taps) > features.most_taps:
         return f"a row of its window has {max(taps)} elements, over {features.most_taps}"
     lanes = target.lanes(f32)
-    empty = 1 - groups / (-(-groups // lanes) * lanes)
+    empty = 1 - groups / (-(-groups // lanes) * lanes) if groups else 0.0
     if empty > target.panel_empty:
         return f"{groups} channels leave {empty:.0%} of their vectors empty"
     few, many = speeds

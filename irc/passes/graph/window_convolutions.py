@@ -42,16 +42,37 @@ def rewrite(call: Any, rw: Any) -> Any:
     parts = parts_of(call)
     if isinstance(parts, str):
         return rw.decline(f"is no sum over a window: {parts}")
-    reason = window_objection(call, state.target)
-    if reason is None and not (state.verdict.innermost or has_last(call)):
+    result, last = result_type(call), has_last(call)
+    line = result.rank == 3 and not last
+    reason = window_objection(call, state.target, line)
+    if reason is None and not (line or last or state.verdict.innermost):
         reason = f"channels are not innermost: {state.verdict.reason}"
     if reason is not None:
         return rw.decline(f"is left to the library: {reason}")
-    result = result_type(call)
     wide = accumulator_of(result.element)
     assert wide is not None
-    rw.replace(call, [window_sums(rw.builder, parts, result, wide)])
+    sums = line_sums if line else window_sums
+    rw.replace(call, [sums(rw.builder, parts, result, wide)])
     return True
+
+
+def line_sums(builder: Builder, c: ConvolutionParts, result: TensorType, wide: Type) -> Value:
+    """The same of lines [images, channels, places], computed with places innermost as they lie."""
+    (padding,), (stride,), (dilation,) = c.padding, c.stride, c.dilation
+    image = with_zeros(builder, c.image, [0, 0, padding], [0, 0, padding])
+    channels, taps = tensor_type(image).shape[1], tensor_type(c.weight).shape[-1]
+    image = builder.value(
+        graph.Window, image, dim=2, step=stride, dilation=dilation,
+        result_types=_windowed(tensor_type(image), 2, result.shape[2], taps),
+    )  # fmt: skip
+    weight = cast(builder, reshaped(builder, c.weight, (channels, taps)), wide)
+    weight = spread(builder, weight, tensor_type(image).shape, [1, 3])
+    products = builder.value(graph.Mul, cast(builder, image, wide), weight)
+    sums: Value = builder.value(graph.Reduce, products, combiner="sum", dims=[3], keepdim=None)
+    if c.bias is not None:
+        bias = spread(builder, cast(builder, c.bias, wide), tensor_type(sums).shape, [1])
+        sums = builder.value(graph.Add, sums, bias)
+    return cast(builder, sums, result.element)
 
 
 def window_sums(builder: Builder, c: ConvolutionParts, result: TensorType, wide: Type) -> Value:
@@ -95,14 +116,16 @@ def _windowed(type_: TensorType, dim: int, count: Any, taps: Any) -> TensorType:
 
 @register_pass
 class WindowConvolutions(PatternPass):
-    """Computes convolutions channel by channel as sums over windows, with channels innermost.
+    """Computes convolutions channel by channel as sums over windows, with channels innermost, or
+    those of lines, which lie place by place, with places.
 
     As many groups as channels, each with one result; any stride, padding and dilation, a weight
     that is a constant or not, which is laid out [taps..., channels].
     They are a product and a reduction: the loop level computes both in one, and schedules let
     several places of a row share what they read. A processor's figures say where that is faster
     than the library (`irc.analysis.window_ways`), and images must have their channels innermost
-    anyway (`irc.analysis.channels_last`).
+    anyway (`irc.analysis.channels_last`). Lines of a convolution with one dimension whose channels
+    aren't are computed as they lie.
 
     convolutions: what may compute them, as of `choose-contractions`.
 

@@ -23,6 +23,8 @@ from irc.target.cpu import TargetFeatures
 from irc.target.figures import evolve
 
 AVX512 = Target.named("avx512")
+FAST = "own_windows = [200, 200], own_pair_windows = [200, 200]"
+"""Whatever processor: irc is faster."""
 
 
 @pytest.fixture(autouse=True)
@@ -240,3 +242,49 @@ def test_a_weight_that_is_read_often_is_laid_out_first() -> None:
         PassManager.parse("inline-computes").run(module)
         computes.append(sum(isinstance(op, loop.ComputeOp) for op in module.walk()))
     assert computes[0] == computes[1] + 1
+
+
+LINES: dict[str, dict[str, Any]] = {
+    "causal": {"taps": 4, "padding": 3}, "no padding": {"taps": 3}, "one tap": {"taps": 1},
+    "dilation": {"taps": 3, "padding": 4, "dilation": 4}, "no bias": {"taps": 5, "bias": False},
+    "stride": {"taps": 4, "padding": 1, "stride": 2}, "few channels": {"channels": 3, "taps": 4},
+    "short": {"taps": 4, "padding": 3, "places": 2}, "wide": {"taps": 7, "padding": 3},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("case", list(LINES))
+def test_lines(case: str, dtype: torch.dtype) -> None:
+    """Convolutions with one dimension, as they lie: values, and no call of the library."""
+    torch.manual_seed(0)
+    more = dict(LINES[case])
+    channels, places, taps = more.pop("channels", 20), more.pop("places", 37), more.pop("taps")
+    model = nn.Sequential(
+        nn.Conv1d(channels, channels, taps, groups=channels, **more), nn.SiLU()
+    ).to(dtype)  # fmt: skip
+    x = torch.randn(2, channels, places).to(dtype)
+    exact = copy.deepcopy(model).double()(x.double())
+    options = {"target": f"#irc.target<avx512, {FAST}>"}
+    with torch.no_grad(), recording() as made:
+        result = torch.compile(model, backend="irc", options=options)(x)
+    bound = 1e-5 if dtype is torch.float32 else 2e-2
+    torch.testing.assert_close(result.double(), exact, rtol=bound, atol=bound)
+    assert result.is_contiguous()
+    calls = [op for one in made for op in lowered([one], False, "schedule")
+             if isinstance(op, graph.CallAten)]  # fmt: skip
+    assert not calls
+
+
+def test_lines_whose_channels_are_innermost() -> None:
+    """As of images."""
+    torch.manual_seed(0)
+    conv = nn.Conv1d(32, 32, 4, padding=3, groups=32).eval()
+    x = torch.randn(2, 40, 32)
+    exact = copy.deepcopy(conv).double()(x.double().transpose(1, 2))[..., :40]
+    options = {"target": f"#irc.target<avx512, {FAST}>"}
+    with torch.no_grad(), recording() as made:
+        run = torch.compile(lambda t: conv(t.transpose(1, 2))[..., :40], backend="irc",
+                            options=options)  # fmt: skip
+        torch.testing.assert_close(run(x).double(), exact, rtol=1e-5, atol=1e-5)
+    ops = lowered(made, False, "schedule")
+    assert not any(isinstance(op, graph.CallAten) for op in ops)
