@@ -10,7 +10,7 @@ from irc.analysis.cost import USUAL, op_cost
 from irc.analysis.loop import estimate
 from irc.ir.attributes import Type
 from irc.ir.core import Value
-from irc.ir.symbols import free_symbols
+from irc.ir.symbols import coefficient, free_symbols
 from irc.ir.types import FloatType, IntegerType, i1
 from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, lane_stride
 from irc.target.cpu import TargetFeatures
@@ -162,6 +162,21 @@ def needs_order(member: CpuMember) -> bool:
     return any(o.kind == "scatter" for o in member.compute.output_list)
 
 
+def keeps_order(member: CpuMember, axis: Axis) -> bool:
+    """Whether vectors along one of a member's own axes combine points as one after the other does:
+    nothing is scattered, or the innermost loop's lanes go to elements of their own."""
+    if not needs_order(member):
+        return True
+    if axis is not member.own[-1]:
+        return False
+    stores = [a for a in member.accesses() if a.is_store]
+    varying = varying_values(member, axis.name)
+    if any(v in varying for a in stores for v in a.positions.values()):
+        return False
+    steps = [coefficient(a.expression, axis.name) for a in stores]
+    return all(isinstance(step, int) and step for step in steps)
+
+
 def combines(member: CpuMember) -> bool:
     """Whether what it scatters is combined with what is there."""
     outputs = member.compute.output_list
@@ -169,7 +184,7 @@ def combines(member: CpuMember) -> bool:
 
 
 __all__ = [
-    "axis_cost", "cost_of", "crowds", "is_strided", "lanes_for", "needs_order", "scalar_cost",
-    "step_along",
+    "axis_cost", "cost_of", "crowds", "is_strided", "keeps_order", "lanes_for", "needs_order",
+    "scalar_cost", "step_along",
     "varying_values",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from irc.passes.kernel.axis_costs import (
     cost_of,
     crowds,
     is_strided,
+    keeps_order,
     lanes_for,
     needs_order,
     scalar_cost,
@@ -272,7 +273,7 @@ def _own_choice(member: CpuMember, cpu: TargetFeatures) -> tuple[float, Axis | N
     """What a point of a member costs with vectors along the best of its own axes, and that one."""
     cost, choice = scalar_cost(member, cpu), None
     for axis in reversed(member.own):
-        if axis.kind == "scan" or needs_order(member):
+        if axis.kind == "scan" or not keeps_order(member, axis):
             continue
         here = axis_cost(member, axis, cpu)
         if here < cost:

@@ -191,6 +191,8 @@ class _Chooser:
         evaluations = sum(evaluated_points(read, self.target) for read in readers)
         if external and summary.reads:
             return NEEDED
+        if not external and not summary.reads and self.is_position(op):
+            return None  # by which a reader may know where it reads
         if summary.indirect and len(readers) > 1:
             return "each of its readers would look its positions up"
         divided = any(self.divided(read) for read in readers)
@@ -398,6 +400,16 @@ class _Chooser:
         )  # fmt: skip
         if summary.reads and more and (finishes or len(readers) > 1):
             yield before + Cost(near=stored + evaluations), after
+
+    def is_position(self, op: loop.ComputeOp) -> bool:
+        """Whether a map that reads nothing is whole numbers of its axes, added up, multiplied and
+        chosen: an index expression where positions are looked up."""
+        plain = loop.IndexOp | loop.YieldOp | arith.ConstantOp | arith.IndexCastOp
+        sums = arith.AddIOp | arith.SubIOp | arith.MulIOp | arith.CmpIOp | arith.SelectOp
+        makers = [o.source.defining_op for o in op.block.ops if isinstance(o, loop.ReadOp)]
+        return all(isinstance(o, loop.ReadOp | plain | sums) for o in op.block.ops) and all(
+            isinstance(maker, loop.ComputeOp) and self.is_position(maker) for maker in makers
+        )
 
     def divided(self, read: loop.ReadOp) -> int:
         """How many reads of a map are at places that don't follow each other where it is a factor

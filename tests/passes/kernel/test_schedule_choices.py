@@ -6,13 +6,17 @@ import copy
 
 import attrs
 import pytest
+import torch
 
-from irc import parse
+from irc import parse, run
 from irc.dialects.loop.schedule import SCRATCH_BYTES
+from irc.ir.passes import PassManager
 from irc.passes.kernel.cpu.plan import plan_for_cpu
 from irc.passes.kernel.cpu.schedule import read_schedule
 from irc.passes.kernel.plan.plan import flatten
 from irc.passes.kernel.schedule import _choose_axes, _tile_axis, _why_scalar
+from irc.pipeline import stages
+from irc.runtime import build
 from irc.target.cpu import TargetFeatures
 from tests.passes.loop.texts import computes, expanded, parsed, ran, remarks
 
@@ -130,6 +134,37 @@ def test_what_is_added_at_positions(
     schedule = read_schedule(op.attributes["schedule"])
     assert schedule.vector_axis == axis
     assert not axis or schedule.copies == copies
+
+
+def summed(place: str, width: int = 40) -> str:
+    """Rows of which each is added, element for element, to a part of one line."""
+    arguments = f"%x: f32[3, 32], %z: f32[{width}]"
+    return f"""func.func @main({arguments}) -> f32[{width}] attributes {{level = "loop"}} {{
+      %y = loop.compute par(i0: 3, i1: 32) inits(%z) -> scatter(sum, [{place}]) {{
+        %a = loop.read %x[i0, i1] : f32
+        loop.yield %a }} : f32[{width}]
+      return %y : f32[{width}] }}"""
+
+
+@pytest.mark.parametrize("place, width, vectors", [
+    ("i0 + i1", 40, True), ("i0*4 + i1", 40, True), ("39 - i0 - i1", 40, False),
+    ("i0*2 + floordiv(i1, 2)", 40, False), ("mod(i1, 8)", 40, False), ("i0", 40, False),
+    ("i1*3 + i0", 96, False),
+])  # fmt: skip
+def test_lanes_that_are_added_to_elements_of_their_own(
+    place: str, width: int, vectors: bool
+) -> None:
+    """What the innermost loop adds goes to an element of its own each: alone, or together."""
+    module = parse(expanded(summed(place, width)))
+    ran(module, "schedule", "avx512")
+    (op,) = computes(module)
+    schedule = read_schedule(op.attributes["schedule"])
+    assert (schedule.vector_axis == "i1") == vectors
+    x, z = torch.randn(3, 32), torch.randn(width)
+    expected = run(parse(expanded(summed(place, width))), x, z)[0]
+    PassManager.parse(f"{stages('llvm')['loop-to-kernel']}").run(module)
+    PassManager.parse(stages("llvm")["kernel-to-host"]).run(module)
+    torch.testing.assert_close(build(module)(x, z)[0], expected, rtol=0, atol=0)
 
 
 def test_elements_as_wide_as_a_register():
