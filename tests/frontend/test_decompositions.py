@@ -28,6 +28,51 @@ def test_dropout_stays_whole_where_its_kernel_has_its_own_numbers(device, whole)
     assert (torch.ops.aten.native_dropout.default in targets) == whole
 
 
+@pytest.mark.parametrize(("device", "dtype", "whole"), [
+    ("cpu", torch.float32, True), ("cpu", torch.float64, True), ("cpu", torch.bfloat16, False),
+    ("meta", torch.float32, False),
+])  # fmt: skip
+def test_gathers_at_computed_places_stay_whole_on_a_cpu(device, dtype, whole):
+    """Samples of images, and the gradients of reflected edges."""
+    aten = torch.ops.aten
+    with FakeTensorMode():
+        x = torch.empty(1, 2, 8, 8, device=device, dtype=dtype)
+        grid = torch.empty(1, 5, 6, 2, device=device, dtype=dtype)
+        wide = torch.empty(1, 2, 12, 12, device=device, dtype=dtype)
+        graph = make_fx(
+            lambda x, grid, wide: (
+                aten.grid_sampler_2d(x, grid, 0, 0, False),
+                aten.reflection_pad2d_backward(wide, x, [2, 2, 2, 2]),
+            ),
+            decomposition_table=decompositions(),
+        )(x, grid, wide).graph
+    targets = {node.target for node in graph.nodes if node.op == "call_function"}
+    kept = {aten.grid_sampler_2d.default, aten.reflection_pad2d_backward.default}
+    assert kept & targets == (kept if whole else set())
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_values_of_what_stays_whole_on_a_cpu(last):
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 9, 7, requires_grad=True)
+    image = x.contiguous(memory_format=torch.channels_last) if last else x
+    grid = torch.rand(2, 5, 6, 2) * 2.4 - 1.2
+
+    def sampled(image, grid):
+        padded = torch.nn.functional.pad(image * 2, (3, 2, 1, 4), mode="reflect")
+        return torch.nn.functional.grid_sample(padded, grid, align_corners=False).sin()
+
+    torch._dynamo.reset()
+    results = []
+    for call, to in ((torch.compile(sampled, backend="irc"), torch.float32),
+                     (sampled, torch.float64)):  # fmt: skip
+        outcome = call(image.to(to), grid.to(to))
+        (gradient,) = torch.autograd.grad(outcome.sum(), x)
+        results.append((outcome.double(), gradient.double()))
+    for found, exact in zip(*results, strict=True):
+        torch.testing.assert_close(found, exact, rtol=1e-4, atol=1e-5)
+
+
 def test_max_unpool_keeps_the_memory_format():
     x = torch.randn(2, 3, 4, 6).to(memory_format=torch.channels_last)
     pooled, where = torch.nn.functional.max_pool2d(x, 2, return_indices=True)

@@ -58,6 +58,7 @@ DECLARED = {
     "kernel.load": {"%p": "!kernel.ptr<f32>", "%i": "index"},
     "kernel.store": {"%v": "vector<16xf32>", "%p": "!kernel.ptr<f32>", "%i": "index"},
     "kernel.gather": {"%p": "!kernel.ptr<f32>", "%offs": "vector<16xindex>"},
+    "kernel.load_strided": {"%p": "!kernel.ptr<f32>", "%i": "index"},
     "kernel.scatter": {
         "%v": "vector<16xf32>", "%p": "!kernel.ptr<f32>", "%offs": "vector<16xindex>",
     },

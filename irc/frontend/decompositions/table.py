@@ -50,6 +50,14 @@ NORMALIZATIONS = (
 )
 
 
+#: Operators whose steps are gathers at computed places, several for each element: ATen's kernels
+#: for a CPU know which of them are anything (`python -m bench.operators`: a third of the time).
+WHOLE_ON_CPUS = (
+    aten.grid_sampler_2d, aten.reflection_pad1d_backward, aten.reflection_pad2d_backward,
+    aten.reflection_pad3d_backward,
+)  # fmt: skip
+
+
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The table for AOTAutograd: operator overload -> Python function."""
     return _table(converted())
@@ -107,6 +115,10 @@ def _table(converters: frozenset[Any]) -> dict[Any, Callable[..., Any]]:
         function = table.get(packet.default)
         if function is not None:
             table[packet.default] = in_f32(function)
+    for packet in WHOLE_ON_CPUS:
+        function = table.get(packet.default)
+        if function is not None:
+            table[packet.default] = apart_elsewhere(function)
     for overload in (
         aten.native_layer_norm.default, aten.native_group_norm.default,
         aten.linalg_vector_norm.default, aten.logsumexp.default,
@@ -190,6 +202,17 @@ def nansum(
     if dim is None or len(dim):
         return NotImplemented
     return aten.nansum.default(source, None, keepdim, **dtype)
+
+
+def apart_elsewhere(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decomposition for all but f32 and f64 on a CPU, where the operator stays whole."""
+
+    def chosen(source: torch.Tensor, *rest: Any, **keywords: Any) -> Any:
+        if source.device.type == "cpu" and source.dtype in (torch.float32, torch.float64):
+            return NotImplemented
+        return function(source, *rest, **keywords)
+
+    return chosen
 
 
 def of_many_points(function: Callable[..., Any]) -> Callable[..., Any]:
