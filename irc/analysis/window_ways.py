@@ -38,19 +38,19 @@ def window_objection(call: graph.CallAten, target: Target, line: bool = False) -
     taps = [n for n in weight.shape[2:] if isinstance(n, int)]
     if len(taps) != weight.rank - 2:
         return "its window is symbolic"
-    return _figures_objection(taps, 0 if line else groups, speeds, call, target)
+    lanes = target.lanes(f32)
+    empty = 1 - groups / (-(-groups // lanes) * lanes)
+    if not line and empty > target.panel_empty:
+        return f"{groups} channels leave {empty:.0%} of their vectors empty"
+    return _figures_objection(taps, speeds, call, target)
 
 
 def _figures_objection(
-    taps: Sequence[int], groups: int, speeds: Sequence[int], call: graph.CallAten, target: Target
+    taps: Sequence[int], speeds: Sequence[int], call: graph.CallAten, target: Target
 ) -> str | None:
     features = target.features
     if max(taps) > features.most_taps:
         return f"a row of its window has {max(taps)} elements, over {features.most_taps}"
-    lanes = target.lanes(f32)
-    empty = 1 - groups / (-(-groups // lanes) * lanes) if groups else 0.0
-    if empty > target.panel_empty:
-        return f"{groups} channels leave {empty:.0%} of their vectors empty"
     few, many = speeds
     count = math.prod(taps)
     speed = few if count < features.many_taps else many

@@ -143,9 +143,11 @@ class TileLine:
 
     @property
     def known(self) -> bool:
-        """Whether there are points for its phases, and not too many."""
-        fits = (p.plain or p.products <= MOST_PRODUCTS for p in self.phases)
-        return self.stride <= self.taps and self.products <= LINE_PRODUCTS and all(fits)
+        """Whether there are points for its phases, and not too many: where each phase has taps, a
+        line has as many products as it reads elements, which are counted first."""
+        if not self.stride <= self.taps or self.reads > LINE_PRODUCTS:
+            return False
+        return all(p.plain or p.products <= MOST_PRODUCTS for p in self.phases)
 
     def out_size(self, size: Dim, padding: int) -> Dim:
         """Results of so many elements with padding on both sides."""
@@ -213,7 +215,7 @@ class WinogradFigures:
     apart, for other sets of the cache. tiles: of a block, about: each block reads all weights
     once, and its arrays stay in the second-level cache; 14 to 28 were within 3 % for ResNet-50's
     layers on a Zen 4 (32 of 64 channels took a tenth longer). ahead: tiles by which an image is
-    fetched before it is transformed, in half the time then; 0: it isn't.
+    fetched before it is transformed; 0: it isn't.
     """
 
     vectors: int = 2

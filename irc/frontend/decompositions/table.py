@@ -51,7 +51,7 @@ NORMALIZATIONS = (
 
 
 #: Operators whose steps are gathers at computed places, several for each element: ATen's kernels
-#: for a CPU know which of them are anything (`python -m bench.operators`: a third of the time).
+#: for a CPU know which of them are anything (`python -m bench.operators`).
 WHOLE_ON_CPUS = (
     aten.grid_sampler_2d, aten.reflection_pad1d_backward, aten.reflection_pad2d_backward,
     aten.reflection_pad3d_backward,

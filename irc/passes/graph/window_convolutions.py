@@ -57,7 +57,8 @@ def rewrite(call: Any, rw: Any) -> Any:
 
 
 def line_sums(builder: Builder, c: ConvolutionParts, result: TensorType, wide: Type) -> Value:
-    """The same of lines [images, channels, places], computed with places innermost as they lie."""
+    """The result of a convolution channel by channel of lines [images, channels, places]: sums over
+    the taps of a window, computed with places innermost, as they lie."""
     (padding,), (stride,), (dilation,) = c.padding, c.stride, c.dilation
     image = with_zeros(builder, c.image, [0, 0, padding], [0, 0, padding])
     channels, taps = tensor_type(image).shape[1], tensor_type(c.weight).shape[-1]

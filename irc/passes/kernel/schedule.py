@@ -223,11 +223,12 @@ def _schedule_once(
 
 def _why_scalar(axes: Iterable[Axis], member: CpuMember, cpu: TargetFeatures) -> str:
     """Why no axis of a member, nor one that its group shares, has vectors."""
-    if needs_order(member):
-        return "its scatter combines points in order"
-    parts = []
+    parts: list[str] = []
     for axis in axes:
-        if axis.kind == "scan":
+        if axis in member.own and not keeps_order(member, axis):
+            order = "its scatter combines points in order"
+            parts += [] if order in parts else [order]
+        elif axis.kind == "scan":
             parts.append(f"{axis.name} is scanned in order")
         elif lanes_for(member, axis, cpu.vector_bits) == 1:
             parts.append(f"{axis.name} has too few points or too wide elements")

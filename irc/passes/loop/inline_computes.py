@@ -195,12 +195,14 @@ class _Chooser:
             return None  # by which a reader may know where it reads
         if summary.indirect and len(readers) > 1:
             return "each of its readers would look its positions up"
-        divided = any(self.divided(read) for read in readers)
-        if evaluations <= own and not external and not divided and not self.explains:
+        divided = self.divisions(readers)
+        if evaluations <= own and not external and divided == Cost() and not self.explains:
             return None  # whatever anything costs
         if not own:
             return None  # no point of it is ever evaluated, however many its readers have
-        for before, after in self.choices(op, readers, summary, own, evaluations, external):
+        for before, after in self.choices(
+            op, readers, summary, own, evaluations, external, divided
+        ):
             self.weighed = before, after
             if self.target.operations(after) > self.target.operations(before):
                 if external:
@@ -360,7 +362,7 @@ class _Chooser:
 
     def choices(
         self, op: loop.ComputeOp, readers: list[loop.ReadOp], summary: Summary, own: int,
-        evaluations: int, external: bool,
+        evaluations: int, external: bool, divided: Cost,
     ) -> Iterator[tuple[Cost, Cost]]:  # fmt: skip
         """What a map costs by itself, and what in its readers: first where these stay kernels of
         their own, then where they share one with it, and its elements pass in cache.
@@ -383,12 +385,7 @@ class _Chooser:
             if bytes_ > self.near_bytes:
                 far += min(bytes_, own * _element_bytes(source.type))
         alone = Cost(alone=self.across(op) * more if more else 0)
-        for read in readers:
-            divided, times = self.divided(read), evaluated_points(read, self.target)
-            if divided:
-                quotients = sum(map(is_quotient, read.indices))
-                alone += Cost(alone=divided * times, divisions=quotients * times)
-        after = work(summary.work, min(own, evaluations)) + work(again, more) + alone
+        after = work(summary.work, min(own, evaluations)) + work(again, more) + alone + divided
         before = Cost() if external else work(summary.work, own)
         stored = 0 if external else 2 * own
         # One of several shares a kernel with it, if that is more than positions.
@@ -411,14 +408,22 @@ class _Chooser:
             isinstance(maker, loop.ComputeOp) and self.is_position(maker) for maker in makers
         )
 
+    def divisions(self, readers: Sequence[loop.ReadOp]) -> Cost:
+        """What finding places takes that are quotients and remainders, where a map is inlined."""
+        total = Cost()
+        for read in readers:
+            quotients = sum(map(is_quotient, read.indices))
+            if quotients and not self.target.is_gpu and (apart := self.divided(read)):
+                times = evaluated_points(read, self.target)
+                total += Cost(alone=apart * times, divisions=quotients * times)
+        return total
+
     def divided(self, read: loop.ReadOp) -> int:
         """How many reads of a map are at places that don't follow each other where it is a factor
         of tiles on a CPU: its axes are quotients and remainders of the depth, which lanes go
         along. A view may stand between."""
         reader, maker = read.parent_op, read.source.defining_op
         assert isinstance(reader, loop.ComputeOp) and isinstance(maker, loop.ComputeOp)
-        if self.target.is_gpu:
-            return 0
         depth = depth_of(reader) if tiled(reader, self.target) is not None else set()
         if is_map(reader) and [type(o) for o in reader.block.ops][:-1] == [loop.ReadOp]:
             for factor in compute_readers(reader):

@@ -299,3 +299,9 @@ def test_which_lines_there_are() -> None:
     assert tiles(3, 1) == [1, 2, 3, 4] and tiles(5, 1) == [1, 2] and tiles(7, 1) == [1]
     assert tiles(3, 2) == [1, 2, 3, 4] and tiles(7, 2) == [1, 2] and tiles(2, 3) == []
     assert winograd.TileLine(3, 1, 4).products == 6 and winograd.TileLine(3, 2, 4).products == 9
+
+
+@pytest.mark.parametrize("line", [(10**9, 10**9, 1), (3, 1, 10**9), (10**12, 1, 1), (2, 3, 1)])
+def test_numbers_that_no_line_has(line: tuple[int, int, int]) -> None:
+    """Told at once, whatever a text says."""
+    assert not winograd.TileLine(*line).known
