@@ -1,11 +1,13 @@
 """Operators by themselves, of images, rows and losses: irc, TorchInductor's default, eager mode.
 
     OMP_NUM_THREADS=1 python -m bench.operators [--gradients] [--only NAME,NAME] [--behind]
+    python -m bench.operators --gpu [--gradients] ...
 
 One thread, f32 unless said, random arguments of some hundred kilobytes; `-last` has channels
 innermost. A line a case: median microseconds of each side, clocked after the other, and
 TorchInductor's time over irc's; with `--gradients` those of all float arguments, of the sum of the
-result, forward included. `--behind`: only where that is below 0.9.
+result, forward included. `--behind`: only where that is below 0.9. `--gpu`: arrays of a GPU, with
+16 times as many images, rows or batches; what the GPU takes, by CUDA graphs of ten calls.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ from torch.nn import functional as F
 
 import irc  # noqa: F401  # its import registers the backend
 from bench.common import print_load
+from bench.gpu_timing import recorded, replayed
 
 Case = tuple[Callable[..., Tensor], tuple[Tensor, ...]]
-ROUNDS, LEAST_SECONDS, BEHIND = 9, 0.02, 0.9
+ROUNDS, LEAST_SECONDS, BEHIND, GPU_TIMES, GPU_CALLS = 9, 0.02, 0.9, 16, 10
 randn = torch.randn
 
 
@@ -83,36 +86,45 @@ def rows() -> Iterator[tuple[str, Callable[..., Tensor], tuple[int, ...]]]:
     yield "max_pool of lines", lambda x: F.max_pool1d(x, 3, 2, 1), (4, 64, 1000)
 
 
-def cases() -> dict[str, Case]:
-    """All cases by name."""
+def cases(times: int = 1) -> dict[str, Case]:
+    """All cases by name, with `times` as many images, rows or batches."""
     made: dict[str, Case] = {}
-    for name, call, sizes in images():
-        x = randn(sizes)
+    for name, call, (first, *sizes) in images():
+        x = randn(times * first, *sizes)
         made[name] = call, (x,)
         made[f"{name}-last"] = call, (x.contiguous(memory_format=torch.channels_last),)
-    for name, call, sizes in rows():
-        made[name] = call, (randn(sizes),)
-    grid = torch.rand(2, 48, 48, 2) * 2 - 1
-    classes, columns = places(1000, 256), places(1000, 256, 300)
+    for name, call, (first, *sizes) in rows():
+        square = name == "transposed and not"
+        made[name] = call, (randn(first if square else times * first, *sizes),)
+    grid = torch.rand(times * 2, 48, 48, 2) * 2 - 1
+    many, points = times * 256, times * 100_000
+    classes, columns = places(1000, many), places(1000, many, 300)
     several: dict[str, Case] = {
         "grid_sample": (lambda x, g: F.grid_sample(x, g, align_corners=False),
-                        (randn(2, 32, 48, 48), grid)),
-        "cross": (torch.linalg.cross, (randn(100_000, 3), randn(100_000, 3))),
+                        (randn(times * 2, 32, 48, 48), grid)),
+        "cross": (torch.linalg.cross, (randn(points, 3), randn(points, 3))),
         "concatenated": (lambda x, y: torch.cat([x, y.exp(), x + y], 1).relu(),
-                         (randn(64, 200, 40), randn(64, 200, 40))),
-        "gather": (lambda x: x.gather(1, columns), (randn(256, 1000),)),
-        "embedding": (lambda w: F.embedding(classes, w) * 2, (randn(5000, 128),)),
-        "cross_entropy": (lambda x: F.cross_entropy(x, classes), (randn(256, 1000),)),
+                         (randn(times * 64, 200, 40), randn(times * 64, 200, 40))),
+        "gather": (lambda x, i: x.gather(1, i), (randn(many, 1000), columns)),
+        "embedding": (lambda w, i: F.embedding(i, w) * 2, (randn(5000, 128), classes)),
+        "cross_entropy": (F.cross_entropy, (randn(many, 1000), classes)),
         "cdist": (torch.cdist, (randn(200, 32), randn(300, 32))),
         "attention with a mask": (F.scaled_dot_product_attention,
-                                  (*(randn(2, 8, 128, 64) for _ in range(3)), randn(128, 128))),
+                                  (*(randn(times * 2, 8, 128, 64) for _ in range(3)),
+                                   randn(128, 128))),
         "causal lines": (lambda x, w: F.conv1d(x, w, padding=3, groups=256),
-                         (randn(4, 256, 200), randn(256, 1, 4))),
+                         (randn(times * 4, 256, 200), randn(256, 1, 4))),
         "transposed convolution": (lambda x, w: F.conv_transpose2d(x, w, stride=2),
-                                   (randn(2, 32, 28, 28), randn(32, 16, 2, 2))),
-        "softmax of bf16": (lambda x: x.softmax(-1), (randn(512, 1000).bfloat16(),)),
+                                   (randn(times * 2, 32, 28, 28), randn(32, 16, 2, 2))),
+        "softmax of bf16": (lambda x: x.softmax(-1), (randn(times * 512, 1000).bfloat16(),)),
     }  # fmt: skip
     return {**made, **several}
+
+
+def gpu_microseconds(call: Callable[[], object]) -> float:
+    """The median of some replays of a graph of calls."""
+    graph = recorded(call, GPU_CALLS)
+    return statistics.median(replayed(graph, GPU_CALLS) for _ in range(ROUNDS))
 
 
 def microseconds(call: Callable[[], object]) -> float:
@@ -144,17 +156,19 @@ def step_of(call: Callable[..., Tensor], given: tuple[Any, ...], gradients: bool
     return lambda: torch.autograd.grad(call(*leaves), wanted, ones, allow_unused=True)
 
 
-def line(name: str, case: Case, gradients: bool) -> tuple[float, str]:
+def line(name: str, case: Case, gradients: bool, gpu: bool = False) -> tuple[float, str]:
     """TorchInductor's time over irc's, and the line."""
     call, given = case
     times = {}
+    if gpu:
+        given = tuple(x.cuda() for x in given)
     for side in ("irc", "inductor", "eager"):
         torch._dynamo.reset()
         compiled = call if side == "eager" else torch.compile(call, backend=side, dynamic=False)
         step = step_of(compiled, given, gradients)
         if step is None:
             return 1.0, f"{name:28} has no gradient"
-        times[side] = microseconds(step)
+        times[side] = (gpu_microseconds if gpu else microseconds)(step)
     ratio = times["inductor"] / times["irc"]
     shown = "  ".join(f"{side} {time:9.1f}" for side, time in times.items())
     return ratio, f"{name:28} {shown}  inductor:irc {ratio:5.2f}"
@@ -166,15 +180,20 @@ def main() -> None:
     parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--only", default="", metavar="NAME,NAME")
     parser.add_argument("--behind", action="store_true")
+    parser.add_argument("--gpu", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     print_load()
     ratios = []
-    for name, case in cases().items():
+    for name, case in cases(GPU_TIMES if asked.gpu else 1).items():
         if asked.only and name not in asked.only.split(","):
             continue
-        ratio, text = line(name, case, asked.gradients)
+        try:
+            ratio, text = line(name, case, asked.gradients, asked.gpu)
+        except Exception as error:
+            print(f"{name:28} failed: {str(error).splitlines()[0][:90]}", flush=True)
+            continue
         ratios.append(ratio)
         if not asked.behind or ratio < BEHIND:
             print(text, flush=True)

@@ -252,11 +252,13 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("attach-checks"),
         Step("localize"),
         Step("split-reductions"),
+        Step("split-scans", is_gpu),
         Step("round-stores"),
         Step("elide-rounding", rounds_once),
     ),
     "loop-to-kernel": (
         Step("expand-winograd", makes_winograd),
+        Step("cut-pieces", is_cpu),
         Step("share-reads", is_cpu),
         Step("expand-attention", makes_attention),
         Step("narrow-integers", is_gpu),

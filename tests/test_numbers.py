@@ -23,6 +23,7 @@ KNOWN = {
     "analysis/image_layouts.py": {"PINNED": NAMES},
     "analysis/loop.py": {"_GAP": NAMES, "_SHARE": NAMES},
     "analysis/multiplied.py": {"CUTS": FORMAT, "CUT_PRODUCTS": FORMAT},
+    "analysis/scalar_ranges.py": {"_DEEPEST": REACH, "_ROUNDING": FORMAT},
     "analysis/symbolic_sizes.py": {"MOST": REACH},
     "analysis/tile_cost.py": {
         "FIRST": FORMAT, "LEAST_COPIED": FORMAT, "PARTS_BYTES": FORMAT, "ROW": FORMAT,
@@ -79,6 +80,7 @@ KNOWN = {
     "passes/layout/shared_results.py": {"LIMIT": REACH},
     "passes/loop/elide_rounding.py": {"_MAX_DEPTH": REACH},
     "passes/loop/inline_computes.py": {"_FAR": REACH},
+    "passes/loop/cut_pieces.py": {"_CHANGES": MEANING},
     "passes/loop/positions.py": {"_MAX_DEPTH": REACH},
 }  # fmt: skip
 

@@ -179,6 +179,12 @@ class GpuFigures(Speeds):
         "pooling")] = 16
     unrolled_block: Annotated[int, Figure(
         "rows", "of a tile that does so", least=128, power=True)] = 512
+    apart_block: Annotated[int, Figure(
+        "points", "of a tile whose reads lie apart, one for each thread (windows of a pooling with "
+        "two steps: 3.7 us of an H200, 4.1 with 512 and two, 6.2 with four)",
+        least=32, power=True)] = 256
+    window_bytes: Annotated[int, Figure(
+        "bytes", "that windows begin apart at most, for that")] = 16
     kept_tile: Annotated[int, Figure(
         "points", "of a tile of columns in registers that are stored, too",
         least=1, power=True)] = 16384

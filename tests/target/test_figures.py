@@ -131,6 +131,9 @@ TEXTS = {
     "windows": (
         "%x: f32[9, 300000]", SUM.format("red(i0: 9) par(i1: 300000)", "i0, i1", "f32[300000]"),
         "%y: f32[300000]"),
+    "lines of windows": (
+        "%x: f32[600001]", "%y = loop.compute par(i0: 300000) red(i1: 3) -> reduce(max, f32) { "
+        "%a = loop.read %x[i0*2 + i1] : f32 loop.yield %a } : f32[300000]", "%y: f32[300000]"),
     "short rows": (
         "%x: f32[1024, 128]", SUM.format("par(i0: 1024) red(i1: 128)", "i0, i1", "f32[1024]"),
         "%y: f32[1024]"),
@@ -395,6 +398,8 @@ GPU = {
     "held_column_thread": ("4", "few_long_columns"),
     "unrolled_points": ("8", "windows"),
     "unrolled_block": ("256", "windows"),
+    "apart_block": ("128", "lines of windows"),
+    "window_bytes": ("4", "lines of windows"),
     "kept_tile": ("1", "many scanned columns"),
     "kept_points": ("1", "scans"),
     "walked_kept_tile": ("4096", "scanned columns"),

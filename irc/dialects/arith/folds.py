@@ -17,6 +17,7 @@ from irc.ir.core import Operation, Value
 from irc.ir.floats import round_to_format
 from irc.ir.hooks import folds
 from irc.ir.rewrite.expressions import ConstantTerm
+from irc.ir.traits import Commutative
 from irc.ir.types import FloatType, IndexType, VectorType, bf16, f16, f32, f64, i1
 
 if TYPE_CHECKING:
@@ -204,6 +205,8 @@ def fold_binary(op: Operation, constants: Sequence[Attribute | None]) -> Attribu
     """Fold a two-operand arith operation."""
     first, second = constants
     lhs, rhs = op.operands
+    if second is None and Commutative in op.traits:
+        first, second, lhs, rhs = second, first, rhs, lhs
     b = None if second is None else number_of(second)
     if b is None:
         return _fold_alike(op, lhs) if lhs is rhs else None

@@ -29,8 +29,9 @@ class JoinedMemory:
 def join_in_memory(function: func.FuncOp) -> JoinedMemory:
     """Give every `layout.join` its memory, with a view of it for each piece, and erase it.
 
-    A piece is made in place if a launch makes it with the strides of the whole, and it is no
-    piece of anything else, no result and no argument's new content. Every other one is copied.
+    A piece is made in place if a launch makes it with the strides of the whole, or is itself joined
+    with them, and it is no piece of anything else, no result and no argument's new content. Every
+    other one is copied.
     """
     joins = [op for op in function.block.ops if isinstance(op, layout.JoinOp)]
     if not joins:
@@ -39,23 +40,29 @@ def join_in_memory(function: func.FuncOp) -> JoinedMemory:
     times = Counter(piece for join in joins for piece in join.operands)
     arrays: list[Value] = []
     places: dict[Value, Value] = {}
+    firsts: dict[Value, Operation] = {}  # by array: the first operation that makes a piece there
+    kept: dict[layout.JoinOp, set[Value]] = {}  # the pieces that are made in place
     for join in joins:
         array: Any = join.array
         known = max((bound.get(name, 0) for name in mentioned_symbols(array.type)), default=-1)
-        pieces = {
-            piece: order[piece.defining_op]  # type: ignore[index]
+        pieces: dict[Value, Any] = {
+            piece: firsts.get(piece, piece.defining_op)  # type: ignore[arg-type]
             for piece, begin in zip(join.operands, join.begins(), strict=True)
             if times[piece] == 1 and piece not in apart and _is_box(piece, begin, array.type)
         }
-        pieces = {piece: number for piece, number in pieces.items() if number > known}
-        first = min(pieces, key=pieces.__getitem__).defining_op if pieces else join
-        assert first is not None
-        before, at_join = Builder.before(first), Builder.before(join)
-        whole: Value = before.value(host.AllocOp, result_types=array.type)
-        whole.name_hint = array.name_hint
-        arrays.append(whole)
+        pieces = {piece: first for piece, first in pieces.items() if order[first] > known}
+        kept[join] = set(pieces)
+        firsts[array] = min(pieces.values(), key=order.__getitem__, default=join)
+    for join in reversed(joins):
+        array = join.array
+        before, at_join = Builder.before(firsts[array]), Builder.before(join)
+        whole = places.get(array)
+        if whole is None:
+            whole = before.value(host.AllocOp, result_types=array.type)
+            whole.name_hint = array.name_hint
+            arrays.append(whole)
         for piece, begin in zip(join.operands, join.begins(), strict=True):
-            if piece in pieces:
+            if piece in kept[join]:
                 view = before.value(host.HostViewOp, whole, offset=begin, result_types=piece.type)
                 places[piece] = view
                 continue
@@ -65,7 +72,7 @@ def join_in_memory(function: func.FuncOp) -> JoinedMemory:
             at_join.insert(host.HostCopyOp((piece, view), (), {}, (), join.location))
         array.replace_all_uses_with(whole)
         join.erase()
-    return JoinedMemory(arrays, places)
+    return JoinedMemory(arrays[::-1], places)
 
 
 def _facts(function: func.FuncOp) -> tuple[set[Value], dict[Operation, int], dict[str, int]]:
@@ -96,8 +103,8 @@ def _in_whole(piece: Any, join: layout.JoinOp) -> TensorType:
 
 
 def _is_box(piece: Any, begin: Dim, whole: TensorType) -> bool:
-    """Whether a launch makes a piece with the strides that it has in the whole."""
-    if not isinstance(piece.defining_op, host.LaunchOp):
+    """Whether a piece is made with the strides that it has in the whole, by a launch or joined."""
+    if not isinstance(piece.defining_op, host.LaunchOp | layout.JoinOp):
         return False
     box = box_in(whole, piece.type, begin)
     return box is not None and box.starts is not None

@@ -101,7 +101,9 @@ def axis_cost(member: CpuMember, axis: Axis, cpu: TargetFeatures) -> float:
         elif not access.is_store:
             total += each / 2
     if axis.kind == "red":
-        total += cpu.horizontal * len(member.compute.output_list) / max(extent, 1)
+        # Lanes are combined once, when all loops over what is combined are through.
+        points = math.prod(max(1, estimate(a.extent)) for a in member.own if a.kind == "red")
+        total += cpu.horizontal * len(member.compute.output_list) / points
     return total
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from irc.analysis.scalar_ranges import ScalarRanges
 from irc.dialects import arith, loop
 from irc.dialects import math as math_ops
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Range, range_of
-from irc.ir.types import IndexType, IntegerType, f32, i32, i64
+from irc.ir.symbols import Range
+from irc.ir.types import IndexType, f32, i32, i64
 from irc.passes.common.bodies import Body, clean_block, extents_of
 from irc.target import target_of
 
@@ -76,8 +77,7 @@ class _Narrower:
 
     def __init__(self, compute: loop.ComputeOp) -> None:
         self.block = compute.block
-        extents = extents_of(compute).items()
-        self.axes = {n: Range(0, max(e - 1, 0)) for n, e in extents if isinstance(e, int)}
+        self.scalars = ScalarRanges(extents_of(compute))
         self.ranges: dict[Value, Range] = {}
         self.asked: dict[Value, Range] = {}
         self.narrowed: dict[Value, tuple[Value, Range]] = {}
@@ -87,7 +87,7 @@ class _Narrower:
         ops = list(self.block.ops)
         for op in ops:
             if len(op.results) == 1 and _is_wide(op.results[0]):
-                self.ranges[op.results[0]] = self.range_made(op)
+                self.ranges[op.results[0]] = self.range_of(op.results[0])
         for op in reversed(ops):
             for value, part in self.parts_asked(op):
                 before = self.asked.get(value)
@@ -100,22 +100,10 @@ class _Narrower:
             clean_block(self.block)
         return len(self.narrowed)
 
-    def range_made(self, op: Operation) -> Range:
-        """What a wide result may be."""
-        operands = op.operands
-        if isinstance(op, arith.ConstantOp):
-            number = op.attributes["value"].value  # type: ignore[attr-defined]
-            return Range(number, number)
-        if isinstance(op, arith.IndexCastOp):
-            maker = operands[0].defining_op
-            known = isinstance(maker, loop.IndexOp) and not maker.operands
-            return range_of(maker.expression, self.axes) if known else _ANY  # type: ignore[union-attr]
-        if isinstance(op, arith.ExtUIOp | arith.ExtSIOp):
-            return _extended(op)
-        if type(op) in _RANGES:
-            parts = [self.ranges.get(o, _ANY) for o in operands if _is_wide(o)]
-            return _combined(op, parts) if all(map(_is_finite, parts)) else _ANY
-        return _ANY
+    def range_of(self, value: Value) -> Range:
+        """What a wide value may be."""
+        known = self.scalars.of(value)
+        return Range(int(known.lo), int(known.hi)) if known.is_known else _ANY
 
     def parts_asked(self, op: Operation) -> Iterator[tuple[Value, Range]]:
         """What an operation asks of its wide operands."""
@@ -168,6 +156,12 @@ class _Narrower:
             (source,) = operands
             return (source if source.type is i32
                     else body.add(type(op), (source,), i32, op.attributes)), known  # fmt: skip
+        if isinstance(op, arith.FPToSIOp) and operands[0].type is f32 and _fits(known):
+            return body.op("arith.fptosi", operands[0], type=i32), known
+        if isinstance(op, arith.SelectOp) and _fits(known):
+            arms = [self.arm(arm, body) for arm in operands[1:]]
+            if all(arm is not None for arm in arms):
+                return body.add(arith.SelectOp, (operands[0], *arms), i32), known  # type: ignore[arg-type]
         if isinstance(op, arith.FPToSIOp):
             asked = self.asked.get(result, _ANY)
             if operands[0].type is not f32 or not _is_finite(asked) or not _is_float(asked):
@@ -185,21 +179,20 @@ class _Narrower:
         parts = [self.narrowed[o][0] if _is_wide(o) else o for o in operands]
         return body.add(type(op), parts, i32, op.attributes), bounds
 
+    def arm(self, value: Value, body: Body) -> Value | None:
+        """With 32 bits what is chosen only where these hold it: also a float's integer, which may
+        be any where it is not chosen."""
+        if value in self.narrowed:
+            return self.narrowed[value][0]
+        maker = value.defining_op
+        if not isinstance(maker, arith.FPToSIOp) or maker.operands[0].type is not f32:
+            return None
+        return body.op("arith.fptosi", maker.operands[0], type=i32)
+
 
 def _is_free(op: Operation | None) -> bool:
     """Whether a wide value costs no more than the narrow one."""
     return isinstance(op, arith.ConstantOp | arith.IndexCastOp | arith.ExtUIOp | arith.ExtSIOp)
-
-
-def _extended(op: Operation) -> Range:
-    """What an integer of up to 32 bits may be."""
-    type_ = op.operands[0].type
-    width = type_.width if isinstance(type_, IntegerType) else 64
-    if width > 32:
-        return _ANY
-    if isinstance(op, arith.ExtUIOp):
-        return Range(0, (1 << width) - 1)
-    return Range(-(1 << width - 1), (1 << width - 1) - 1)
 
 
 def _part(op: Operation, asked: Range, other: Range) -> Range:

@@ -9,7 +9,7 @@ from irc.analysis.contraction import follows_tiles, tiled
 from irc.analysis.cost import class_of, moved, told, work
 from irc.analysis.loop import array_bytes, is_map, points
 from irc.analysis.tile_cost import ROW
-from irc.dialects import arith, graph, loop, sym
+from irc.dialects import arith, loop
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
@@ -35,7 +35,14 @@ from irc.passes.loop.once import (
     inlined_by,
     narrowed,
 )
-from irc.passes.loop.positions import fold_position, fold_scatters, is_true
+from irc.passes.loop.positions import (
+    Known,
+    fold_scatters,
+    is_chosen_position,
+    map_position,
+    position_folds,
+)
+from irc.passes.loop.proven_checks import drop_proven_checks
 from irc.passes.loop.quotients import fold_quotient
 from irc.passes.loop.summary import Summary
 from irc.target import Target, target_of
@@ -109,6 +116,8 @@ class _Chooser:
         # The axes of maps along which what they make differs, as far as that was asked.
         self.matter: dict[Operation, frozenset[str]] = {}
         self.summaries: dict[Operation, Summary] = {}
+        # The index expressions that maps are, as far as that was asked.
+        self.positions: dict[Operation, Known] = {}
         self.numbers = {op: number for number, op in enumerate(block.ops)}
         # The costs before and after that the last decision compared, if any.
         self.weighed: tuple[Cost, Cost] | None = None
@@ -177,6 +186,8 @@ class _Chooser:
             if self.rounds_sums(op, readers, summary):
                 return EPILOGUE
             return TURNED if self.is_turned(op, readers) else None
+        if not external and map_position(op, self.positions) is not None:
+            return None  # by which a reader knows where it reads
         if not external and self.is_left_alone(op):
             return ONCE
         summary = self.summaries[op]
@@ -191,8 +202,8 @@ class _Chooser:
         evaluations = sum(evaluated_points(read, self.target) for read in readers)
         if external and summary.reads:
             return NEEDED
-        if not external and not summary.reads and self.is_position(op):
-            return None  # by which a reader may know where it reads
+        if not external and not summary.reads and is_chosen_position(op):
+            return None  # by which it may
         if summary.indirect and len(readers) > 1:
             return "each of its readers would look its positions up"
         divided = self.divisions(readers)
@@ -398,16 +409,6 @@ class _Chooser:
         if summary.reads and more and (finishes or len(readers) > 1):
             yield before + Cost(near=stored + evaluations), after
 
-    def is_position(self, op: loop.ComputeOp) -> bool:
-        """Whether a map that reads nothing is whole numbers of its axes, added up, multiplied and
-        chosen: an index expression where positions are looked up."""
-        plain = loop.IndexOp | loop.YieldOp | arith.ConstantOp | arith.IndexCastOp
-        sums = arith.AddIOp | arith.SubIOp | arith.MulIOp | arith.CmpIOp | arith.SelectOp
-        makers = [o.source.defining_op for o in op.block.ops if isinstance(o, loop.ReadOp)]
-        return all(isinstance(o, loop.ReadOp | plain | sums) for o in op.block.ops) and all(
-            isinstance(maker, loop.ComputeOp) and self.is_position(maker) for maker in makers
-        )
-
     def divisions(self, readers: Sequence[loop.ReadOp]) -> Cost:
         """What finding places takes that are quotients and remainders, where a map is inlined."""
         total = Cost()
@@ -509,28 +510,6 @@ def _element_bytes(type_: Type) -> int:
     return element_bytes(type_.element)
 
 
-def drop_proven_checks(block: Block) -> int:
-    """Remove the assertions whose condition is found to hold at every point; how many went."""
-    dropped = 0
-    for op in block.ops:
-        if not isinstance(op, sym.AssertValueOp):
-            continue
-        item = op.operands[0].defining_op
-        if not isinstance(item, graph.Item):
-            continue
-        flag = item.operands[0]
-        check = flag.defining_op
-        if not isinstance(check, loop.ComputeOp) or len(check.results) != 1:
-            continue
-        (output,) = check.output_list
-        if output.combiner == "all" and is_true(check.yield_op.values[0]):
-            for unused in (op, item, check):
-                if not any(r.has_uses for r in unused.results):
-                    unused.erase()
-            dropped += 1
-    return dropped
-
-
 def compute_readers(op: Operation) -> list[loop.ReadOp]:
     """The reads of an operation's results inside other computes."""
     return [
@@ -592,5 +571,6 @@ def inline_into(
     if inlined:
         drop_selects(block)
         drop_masks(block, extents, near_bytes)
-        clean_block(block, lambda op: fold_position(op, block, extents) or fold_quotient(op, block))
+        folds = position_folds(block, extents)
+        clean_block(block, lambda op: folds(op) or fold_quotient(op, block))
     return inlined

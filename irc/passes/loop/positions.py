@@ -8,9 +8,12 @@ writes there waits for its check.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from irc.analysis.positions import placeholders_of
+from irc.analysis.scalar_ranges import ScalarRanges
 from irc.dialects import arith, loop
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Value
@@ -21,12 +24,18 @@ from irc.passes.common.bodies import (
     Body,
     clean_block,
     compress_all,
+    extents_of,
     op_class,
 )
 
 Extents = Mapping[str, Dim]
+#: What is known of an integer or a condition: an index expression, an outcome, or nothing.
+Known: TypeAlias = Dim | bool | None
 
 _MAX_DEPTH = 12
+_COMBINED: Mapping[type[Operation], Callable[..., Dim]] = {
+    arith.AddIOp: operator.add, arith.SubIOp: operator.sub, arith.MulIOp: operator.mul,
+}  # fmt: skip
 # predicate -> (operands exchanged, strict): it holds where left - right >= strict.
 _ORDERS = {"sge": (False, 0), "sgt": (False, 1), "slt": (True, 1), "sle": (True, 0)}
 
@@ -45,35 +54,122 @@ def position(value: Value, depth: int = _MAX_DEPTH) -> Dim | None:
         return maker.attributes["value"].value  # type: ignore[attr-defined]
     if isinstance(maker, arith.IndexCastOp):
         return position(maker.operands[0], depth - 1)
-    if not isinstance(maker, arith.AddIOp | arith.SubIOp | arith.MulIOp):
+    combined = _COMBINED.get(type(maker))
+    if combined is None:
         return None
     left, right = (position(o, depth - 1) for o in maker.operands)
-    if left is None or right is None:
+    return None if left is None or right is None else combined(left, right)
+
+
+def map_position(op: Operation | None, memo: dict[Operation, Known]) -> Known:
+    """The index expression over its axes that each element of a map is, by way of the maps that it
+    reads, or the outcome that all have; None of any other. memo: what is known of operations."""
+    if not isinstance(op, loop.ComputeOp) or len(op.results) != 1:
         return None
-    if isinstance(maker, arith.AddIOp):
-        return left + right
-    return left - right if isinstance(maker, arith.SubIOp) else left * right
+    if op not in memo:
+        element = op.results[0].type.element  # type: ignore[attr-defined]
+        plain = list(op.output_list) == [loop.MAP] and element in (i64, i1)
+        memo[op] = _map_position(op, memo) if plain else None
+    return memo[op]
 
 
-def fold_position(op: Operation, block: Block, extents: Extents) -> Value | None:
+def _map_position(op: loop.ComputeOp, memo: dict[Operation, Known]) -> Known:
+    extents, known = extents_of(op), dict[Value, Known]()
+    for inner in op.block.ops:
+        if inner is not op.yield_op:
+            operands = [known.get(o) for o in inner.operands]
+            known[inner.results[0]] = _scalar_position(inner, operands, extents, memo)
+    return known.get(op.yield_op.values[0])
+
+
+def _scalar_position(
+    op: Operation, operands: Sequence[Known], extents: Extents, memo: dict[Operation, Known]
+) -> Known:
+    """What an operation of a map's body gives."""
+    if isinstance(op, loop.ReadOp):
+        source = None if op.mask is not None or op.positions else op.source.defining_op
+        dim = map_position(source, memo)
+        if isinstance(dim, bool) or dim is None or not isinstance(source, loop.ComputeOp):
+            return dim
+        moved = {a.name: i for a, i in zip(source.axis_list, op.indices, strict=True)}
+        return simplify(substitute(dim, moved), {}, extents)
+    if isinstance(op, arith.SelectOp) and isinstance(operands[0], bool):
+        return operands[1 if operands[0] else 2]
+    if isinstance(op, loop.IndexOp | arith.ConstantOp):
+        return position(op.results[0])
+    dims: Any = operands
+    if any(isinstance(dim, bool) or dim is None for dim in dims):
+        return None
+    if isinstance(op, arith.CmpIOp):
+        return _outcome(op.predicate, dims[0], dims[1], extents)
+    if op.results[0].type not in (index, i64):
+        return None
+    if isinstance(op, arith.IndexCastOp):
+        return dims[0]  # type: ignore[no-any-return]
+    combined = _COMBINED.get(type(op))
+    return None if combined is None else combined(*dims)
+
+
+def is_chosen_position(op: loop.ComputeOp) -> bool:
+    """Whether a map that reads nothing is whole numbers of its axes, added up, multiplied and
+    chosen: an index expression where positions are looked up, if the choice is known there."""
+    plain = loop.IndexOp | loop.YieldOp | arith.ConstantOp | arith.IndexCastOp
+    sums = arith.AddIOp | arith.SubIOp | arith.MulIOp | arith.CmpIOp | arith.SelectOp
+    makers = [o.source.defining_op for o in op.block.ops if isinstance(o, loop.ReadOp)]
+    return all(isinstance(o, loop.ReadOp | plain | sums) for o in op.block.ops) and all(
+        isinstance(maker, loop.ComputeOp) and is_chosen_position(maker) for maker in makers
+    )
+
+
+def fold_position(
+    op: Operation, block: Block, extents: Extents, ranges: ScalarRanges
+) -> Value | None:
     """A simpler value for one operation of a body, by what is known of positions: a decided
-    comparison, a read with a decided mask, a read at positions that are index expressions."""
+    comparison, the one of two numbers that is never the other's extreme, a read with a decided
+    mask, a read or an index at positions that are index expressions. ranges: of the body."""
+    if isinstance(op, loop.IndexOp):
+        return _fold_index(op, block, extents)
     if isinstance(op, loop.ReadOp):
         return _fold_mask(op, block) or _fold_positions(op, block, extents)
-    if isinstance(op, arith.CmpIOp):
-        outcome = _decide(op, extents)
+    if isinstance(op, arith.CmpIOp | arith.CmpFOp):
+        outcome = _decide(op, extents) if isinstance(op, arith.CmpIOp) else None
+        outcome = ranges.outcome(op) if outcome is None else outcome
         return None if outcome is None else _constant(outcome, block, op)
+    if isinstance(op, arith.MinSIOp | arith.MaxSIOp):
+        return _extreme(op, ranges)
     return None
 
 
-def _decide(op: Operation, extents: Extents) -> bool | None:
-    order = _ORDERS.get(op.attributes["predicate"].value)  # type: ignore[attr-defined]
-    if order is None:
+def position_folds(block: Block, extents: Extents) -> Callable[[Operation], Value | None]:
+    """`fold_position` for the operations of one body."""
+    ranges = ScalarRanges(extents)
+    return lambda op: fold_position(op, block, extents, ranges)
+
+
+def _extreme(op: Operation, ranges: ScalarRanges) -> Value | None:
+    """The operand that an extreme is at every point."""
+    one, other = op.operands
+    below = ranges.of(one).hi <= ranges.of(other).lo
+    if not below and not ranges.of(other).hi <= ranges.of(one).lo:
         return None
+    return one if below is isinstance(op, arith.MinSIOp) else other
+
+
+def _decide(op: Operation, extents: Extents) -> bool | None:
     left, right = position(op.operands[0]), position(op.operands[1])
     if left is None or right is None:
         return None
-    exchanged, strict = order
+    return _outcome(op.attributes["predicate"].value, left, right, extents)  # type: ignore[attr-defined]
+
+
+def _outcome(predicate: str, left: Dim, right: Dim, extents: Extents) -> bool | None:
+    """What a comparison of positions gives at all points, if that is known."""
+    if predicate in ("eq", "ne"):
+        apart = _are_apart(left, right, extents)
+        return apart if apart is None else apart is (predicate == "ne")
+    if predicate not in _ORDERS:
+        return None
+    exchanged, strict = _ORDERS[predicate]
     if exchanged:
         left, right = right, left
     if provable_le(right + strict, left, {}, extents):
@@ -81,6 +177,14 @@ def _decide(op: Operation, extents: Extents) -> bool | None:
     if provable_le(left + 1, right + strict, {}, extents):
         return False
     return None
+
+
+def _are_apart(left: Dim, right: Dim, extents: Extents) -> bool | None:
+    """Whether two positions differ at every point, or at none; None if neither is known."""
+    if left == right:
+        return False
+    ordered = ((left, right), (right, left))
+    return True if any(provable_le(a + 1, b, {}, extents) for a, b in ordered) else None
 
 
 def _constant(outcome: bool, block: Block, before: Operation) -> Value:
@@ -96,6 +200,16 @@ def is_true(value: Value) -> bool:
         isinstance(maker, arith.ConstantOp)
         and bool(maker.attributes["value"].value)  # type: ignore[attr-defined]
     )
+
+
+def _fold_index(op: loop.IndexOp, block: Block, extents: Extents) -> Value | None:
+    known = {loop.placeholder(k): position(o) for k, o in enumerate(op.positions)}
+    dims = {name: dim for name, dim in known.items() if dim is not None}
+    if not dims or len(dims) < len(known):
+        return None
+    body = Body(block, op)
+    body.location = op.location
+    return body.index(simplify(substitute(op.expression, dims), {}, extents))
 
 
 def _fold_mask(op: loop.ReadOp, block: Block) -> Value | None:

@@ -21,6 +21,7 @@ from irc.pipeline import stages
 from irc.target import Target
 from irc.target.cpu import TargetFeatures
 from irc.target.figures import evolve
+from tests.machines import WIDEST
 
 AVX512 = Target.named("avx512")
 FAST = "own_windows = [200, 200], own_pair_windows = [200, 200]"
@@ -264,7 +265,7 @@ def test_lines(case: str, dtype: torch.dtype) -> None:
     ).to(dtype)  # fmt: skip
     x = torch.randn(2, channels, places).to(dtype)
     exact = copy.deepcopy(model).double()(x.double())
-    options = {"target": f"#irc.target<avx512, {FAST}>"}
+    options = {"target": f"#irc.target<{WIDEST}, {FAST}>"}
     with torch.no_grad(), recording() as made:
         result = torch.compile(model, backend="irc", options=options)(x)
     bound = 1e-5 if dtype is torch.float32 else 2e-2
@@ -281,7 +282,7 @@ def test_lines_whose_channels_are_innermost() -> None:
     conv = nn.Conv1d(32, 32, 4, padding=3, groups=32).eval()
     x = torch.randn(2, 40, 32)
     exact = copy.deepcopy(conv).double()(x.double().transpose(1, 2))[..., :40]
-    options = {"target": f"#irc.target<avx512, {FAST}>"}
+    options = {"target": f"#irc.target<{WIDEST}, {FAST}>"}
     with torch.no_grad(), recording() as made:
         run = torch.compile(lambda t: conv(t.transpose(1, 2))[..., :40], backend="irc",
                             options=options)  # fmt: skip

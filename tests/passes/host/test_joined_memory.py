@@ -10,7 +10,9 @@ import torch
 
 import irc
 from irc.dialects import host
+from irc.interp.core import run as interpreted
 from irc.ir.passes import PassContext, PassManager
+from irc.ir.text.printer import print_op
 from irc.pipeline import pipeline_text
 from irc.target import Target
 
@@ -174,3 +176,157 @@ def test_sizes_that_are_not_known_keep_the_choice_of_a_piece():
     for rows in (3, 70):
         parts = [torch.randn(rows, 4 + k % 3) for k in range(20)]
         torch.testing.assert_close(compiled(*parts), f(*parts), rtol=0, atol=0)
+
+
+# -- joins of what is joined
+
+
+def rolled(x):
+    return torch.roll(x, (3, -2), (1, 2))
+
+
+def test_an_image_rolled_along_two_axes_is_one_array_without_copies():
+    x = torch.randn(2, 14, 14, 128)
+    counts = host_program(rolled, (x,))
+    assert counts[host.AllocOp] == 1 and counts[host.HostCopyOp] == 0
+    assert counts[host.HostViewOp] == 6
+    agree(rolled, x)
+
+
+def test_an_image_rolled_along_three_axes_is_one_array_without_copies():
+    def f(x):
+        return torch.roll(x, (1, 3, -2), (0, 1, 2))
+
+    x = torch.randn(3, 14, 14, 128)
+    counts = host_program(f, (x,))
+    assert counts[host.AllocOp] == 1 and counts[host.HostCopyOp] == 0
+    agree(f, x)
+
+
+def test_a_rolled_image_that_is_changed_or_read_afterwards():
+    def changed(x):
+        whole = rolled(x)
+        most = whole.amax(3)
+        return whole.mul_(2), most, rolled(whole)
+
+    def updated(x):
+        x.copy_(rolled(x))
+        return x.sum(1)
+
+    def passed(x):
+        whole = rolled(x)
+        return whole[:, :3], torch.cat([whole, x], 1), whole.view(2, -1)
+
+    x = torch.randint(-4, 5, (2, 14, 14, 128)).float()
+    for function in (changed, updated, passed):
+        agree(function, x)
+
+
+def piece(name, rows, columns, strides, what="x", factor=2.0):
+    """A map of the leading part of an argument."""
+    return f"""%{name} = loop.compute par(i: {rows}, j: {columns}) -> map {{
+      %v = loop.read %{what}[i, j] : f32
+      %c = arith.constant {factor} : f32
+      %m = arith.mulf %v, %c : f32
+      loop.yield %m }} : tensor<[{rows}, {columns}] x f32, strides {strides}>
+    """
+
+
+def join(name, dim, result, *pieces):
+    """A join of pieces, each (name, its type)."""
+    names, types = (", ".join(each) for each in zip(*pieces, strict=True))
+    return f"%{name} = layout.join {names} {{dim = {dim} : i64}} : ({types}) -> {result}\n"
+
+
+def type_(rows, columns, step=10):
+    return f"tensor<[{rows}, {columns}] x f32, strides [{step}, 1]>"
+
+
+P_Q = piece("p", 3, 4, [10, 1]) + piece("q", 3, 6, [10, 1], factor=3.0)
+INNER = P_Q + join("i", 1, type_(3, 10), ("%p", type_(3, 4)), ("%q", type_(3, 6)))
+R = piece("r", 5, 10, [10, 1], factor=4.0)
+I_R = ("%i", type_(3, 10)), ("%r", type_(5, 10))
+OUTER = R + join("y", 0, type_(8, 10), *I_R)
+READ = """%s = loop.compute par(i: 3) red(j: 10) -> reduce(sum, f32) {
+      %v = loop.read %i[i, j] : f32
+      loop.yield %v } : tensor<[3] x f32, strides [1]>
+    """
+SUMS = ("%s", "tensor<[3] x f32, strides [1]>")
+Y = ("%y", type_(8, 10))
+# The body, the results, how many arrays are allocated, how many pieces are copied.
+NESTED = {
+    "one in the other": (INNER + OUTER, [Y], 1, 0),
+    "the inner one is a result too": (INNER + OUTER, [Y, I_R[0]], 2, 1),
+    "a piece of the inner one is a result": (INNER + OUTER, [Y, ("%q", type_(3, 6))], 2, 1),
+    "the inner one is read": (INNER + READ + OUTER, [Y, SUMS], 2, 0),
+    "the inner one is read behind the outer one": (INNER + OUTER + READ, [Y, SUMS], 2, 0),
+    "the inner one is there twice": (
+        INNER + join("y", 0, type_(6, 10), I_R[0], I_R[0]), [("%y", type_(6, 10))], 2, 2),
+    "the inner one is in two": (
+        INNER + OUTER + join("z", 0, type_(8, 10), *I_R[::-1]), [Y, ("%z", type_(8, 10))], 4, 4),
+    "the inner one's strides are others": (
+        INNER + piece("t", 3, 2, [12, 1])
+        + join("y", 1, type_(3, 12, 12), I_R[0], ("%t", type_(3, 2, 12))),
+        [("%y", type_(3, 12, 12))], 2, 1),
+    "all pieces of the inner one are copied": (
+        join("i", 0, type_(9, 10), ("%x", type_(9, 10))) + R
+        + join("y", 0, type_(14, 10), ("%i", type_(9, 10)), I_R[1]),
+        [("%y", type_(14, 10))], 1, 1),
+    "one in another in a third": (
+        INNER + OUTER + piece("u", 1, 10, [10, 1], factor=5.0)
+        + join("w", 0, type_(9, 10), ("%u", type_(1, 10)), Y),
+        [("%w", type_(9, 10))], 1, 0),
+    "two in one": (
+        INNER + piece("k", 4, 1, [10, 1]) + piece("l", 4, 9, [10, 1], factor=6.0)
+        + join("j", 1, type_(4, 10), ("%k", type_(4, 1)), ("%l", type_(4, 9)))
+        + join("y", 0, type_(7, 10), ("%j", type_(4, 10)), I_R[0]),
+        [("%y", type_(7, 10))], 1, 0),
+}  # fmt: skip
+
+
+X = f"%x: {type_(9, 10)}"
+
+
+def main(body, results, arguments=X):
+    """A function of the loop level, and a copy of it on the host level."""
+    names, types = (", ".join(each) for each in zip(*results, strict=True))
+    text = f"""func.func @main({arguments}) -> ({types}) attributes {{level = "loop"}} {{
+      {body}func.return {names} : {types} }}"""
+    module = irc.parse(text)
+    PassManager.parse("schedule{target=cpu},form-kernels,bufferize", verify="each").run(module)
+    return irc.parse(text), module
+
+
+def runs_as(before, module, *arguments):
+    """A module on the host level gives what it gave before, interpreted and as machine code."""
+    expected = interpreted(before, *arguments)
+    torch.testing.assert_close(interpreted(module, *arguments), expected, rtol=0, atol=0)
+    PassManager.parse("plan-memory", verify="each").run(module)
+    results = irc.build(module)(*arguments)
+    results = list(results) if isinstance(results, list | tuple) else [results]
+    torch.testing.assert_close(results, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_joins_in_joins(name):
+    body, results, arrays, copies = NESTED[name]
+    before, module = main(body, results)
+    counts = Counter(type(op) for op in module.lookup("main").block.ops)
+    assert (counts[host.AllocOp], counts[host.HostCopyOp]) == (arrays, copies)
+    runs_as(before, module, torch.randint(-9, 9, (9, 10)).float())
+
+
+def test_rows_of_a_size_that_is_not_known_are_joined_twice_in_place():
+    rows = "tensor<[m, 10] x f32, strides [10, 1]>"
+    bind = f'%m0 = sym.bind_size %x {{dim = 0, symbol = "m"}} : ({rows}) -> index\n'
+    parts = (("p", 4), ("q", 6), ("r", 2))
+    p, q, r = ((f"%{name}", type_("m", size, 12)) for name, size in parts)
+    pieces = [piece(name, "m", size, [12, 1], factor=size / 2) for name, size in parts]
+    whole = type_("m", 12, 12)
+    body = bind + "".join(pieces) + join(
+        "i", 1, type_("m", 10, 12), p, q) + join("y", 1, whole, ("%i", type_("m", 10, 12)), r)
+    before, module = main(body, [("%y", whole)], f"%x: {rows}")
+    counts = Counter(type(op) for op in module.lookup("main").block.ops)
+    assert (counts[host.AllocOp], counts[host.HostCopyOp]) == (1, 0)
+    for size in (4, 1, 0):
+        runs_as(before, irc.parse(print_op(module)), torch.randint(-9, 9, (size, 10)).float())

@@ -58,6 +58,47 @@ func.func @wide(%k: tensor<[5] x i64, strides [1], "cuda:0">) -> tensor<[5] x i6
   return %y : tensor<[5] x i64, strides [1], "cuda:0">
 }
 
+// The place of an interpolation is as large as its axis says, and its float isn't clamped.
+func.func @interpolated(%t: tensor<[24] x f32, strides [1], "cuda:0">) -> tensor<[48] x f32, strides [1], "cuda:0"> attributes {level = "loop"} {
+  %y = loop.compute par(i0: 48) -> map {
+    %i = loop.index {expression = #sym<i0>} : index
+    %c = arith.index_cast %i : index to i64
+    %f = arith.sitofp %c : i64 to f32
+    %half = arith.constant 0.5 : f32
+    %a = arith.addf %f, %half : f32
+    %m = arith.mulf %a, %half : f32
+    %d = arith.subf %m, %half : f32
+    %zero = arith.constant 0.0 : f32
+    %e = arith.maximumf %d, %zero : f32
+    %n = arith.fptosi %e : f32 to i64
+    %last = arith.constant 23 : i64
+    %s = arith.minsi %n, %last : i64
+    %p = arith.index_cast %s : i64 to index
+    %v = loop.read %t[%p] : f32
+    loop.yield %v
+  } : tensor<[48] x f32, strides [1], "cuda:0">
+  return %y : tensor<[48] x f32, strides [1], "cuda:0">
+}
+
+// A float of data is an integer of 32 bits where it is chosen only where these hold it.
+func.func @sampled(%x: tensor<[9] x f32, strides [1], "cuda:0">, %t: tensor<[48] x f32, strides [1], "cuda:0">) -> tensor<[9] x f32, strides [1], "cuda:0"> attributes {level = "loop"} {
+  %y = loop.compute par(i0: 9) -> map {
+    %f = loop.read %x[i0] : f32
+    %zero = arith.constant 0.0 : f32
+    %size = arith.constant 48.0 : f32
+    %g = arith.cmpf oge, %f, %zero : f32
+    %h = arith.cmpf olt, %f, %size : f32
+    %b = arith.andi %g, %h : i1
+    %n = arith.fptosi %f : f32 to i64
+    %c0 = arith.constant 0 : i64
+    %s = arith.select %b, %n, %c0 : i64
+    %p = arith.index_cast %s : i64 to index
+    %v = loop.read %t[%p] : f32
+    loop.yield %v
+  } : tensor<[9] x f32, strides [1], "cuda:0">
+  return %y : tensor<[9] x f32, strides [1], "cuda:0">
+}
+
 // CHECK: builtin.module attributes {irc.target = #irc.target<sm_90>} {
 // CHECK-NEXT:   func.func @positions(%x: tensor<[4] x f32, strides [1], "cuda:0">) -> (tensor<[4, 7] x f32, strides [7, 1], "cuda:0">, tensor<[4, 7] x i64, strides [7, 1], "cuda:0">) attributes {level = "loop"} {
 // CHECK-NEXT:     %y, %z = loop.compute par(i0: 4, i1: 7) -> map, map {
@@ -113,5 +154,42 @@ func.func @wide(%k: tensor<[5] x i64, strides [1], "cuda:0">) -> tensor<[5] x i6
 // CHECK-NEXT:       loop.yield %c
 // CHECK-NEXT:     } : tensor<[5] x i64, strides [1], "cuda:0">
 // CHECK-NEXT:     return %y : tensor<[5] x i64, strides [1], "cuda:0">
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @interpolated(%t: tensor<[24] x f32, strides [1], "cuda:0">) -> tensor<[48] x f32, strides [1], "cuda:0"> attributes {level = "loop"} {
+// CHECK-NEXT:     %y = loop.compute par(i0: 48) -> map {
+// CHECK-NEXT:       %i = loop.index {expression = #sym<i0>} : index
+// CHECK-NEXT:       %0 = arith.index_cast %i : index to i32
+// CHECK-NEXT:       %f = arith.sitofp %0 : i32 to f32
+// CHECK-NEXT:       %half = arith.constant 0.5 : f32
+// CHECK-NEXT:       %a = arith.addf %f, %half : f32
+// CHECK-NEXT:       %m = arith.mulf %a, %half : f32
+// CHECK-NEXT:       %d = arith.subf %m, %half : f32
+// CHECK-NEXT:       %zero = arith.constant 0.0 : f32
+// CHECK-NEXT:       %e = arith.maximumf %d, %zero : f32
+// CHECK-NEXT:       %1 = arith.fptosi %e : f32 to i32
+// CHECK-NEXT:       %2 = arith.constant 23 : i32
+// CHECK-NEXT:       %3 = arith.minsi %1, %2 : i32
+// CHECK-NEXT:       %p = arith.index_cast %3 : i32 to index
+// CHECK-NEXT:       %v = loop.read %t[%p] : f32
+// CHECK-NEXT:       loop.yield %v
+// CHECK-NEXT:     } : tensor<[48] x f32, strides [1], "cuda:0">
+// CHECK-NEXT:     return %y : tensor<[48] x f32, strides [1], "cuda:0">
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @sampled(%x: tensor<[9] x f32, strides [1], "cuda:0">, %t: tensor<[48] x f32, strides [1], "cuda:0">) -> tensor<[9] x f32, strides [1], "cuda:0"> attributes {level = "loop"} {
+// CHECK-NEXT:     %y = loop.compute par(i0: 9) -> map {
+// CHECK-NEXT:       %f = loop.read %x[i0] : f32
+// CHECK-NEXT:       %zero = arith.constant 0.0 : f32
+// CHECK-NEXT:       %size = arith.constant 48.0 : f32
+// CHECK-NEXT:       %g = arith.cmpf oge, %f, %zero : f32
+// CHECK-NEXT:       %h = arith.cmpf olt, %f, %size : f32
+// CHECK-NEXT:       %b = arith.andi %g, %h : i1
+// CHECK-NEXT:       %0 = arith.constant 0 : i32
+// CHECK-NEXT:       %1 = arith.fptosi %f : f32 to i32
+// CHECK-NEXT:       %2 = arith.select %b, %1, %0 : i32
+// CHECK-NEXT:       %p = arith.index_cast %2 : i32 to index
+// CHECK-NEXT:       %v = loop.read %t[%p] : f32
+// CHECK-NEXT:       loop.yield %v
+// CHECK-NEXT:     } : tensor<[9] x f32, strides [1], "cuda:0">
+// CHECK-NEXT:     return %y : tensor<[9] x f32, strides [1], "cuda:0">
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -18,6 +18,7 @@ from irc.passes.kernel.schedule import _choose_axes, _tile_axis, _why_scalar
 from irc.pipeline import stages
 from irc.runtime import build
 from irc.target.cpu import TargetFeatures
+from tests.machines import WIDEST
 from tests.passes.loop.texts import computes, expanded, parsed, ran, remarks
 
 AVX2 = TargetFeatures.avx2()
@@ -156,7 +157,7 @@ def test_lanes_that_are_added_to_elements_of_their_own(
 ) -> None:
     """What the innermost loop adds goes to an element of its own each: alone, or together."""
     module = parse(expanded(summed(place, width)))
-    ran(module, "schedule", "avx512")
+    ran(module, "schedule", WIDEST)
     (op,) = computes(module)
     schedule = read_schedule(op.attributes["schedule"])
     assert (schedule.vector_axis == "i1") == vectors

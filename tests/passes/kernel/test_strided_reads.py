@@ -19,6 +19,7 @@ from irc.ir.passes import PassManager
 from irc.pipeline import stages
 from irc.target import Target
 from irc.target.attribute import carry
+from tests.machines import runs_here
 
 ELEMENTS = {
     "f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16,
@@ -77,6 +78,8 @@ def test_values(stride: int, target: str) -> None:
                 expected[1] = 0
             module = formed(text, target)
             torch.testing.assert_close(irc.run(module, x)[0], expected, rtol=0, atol=0)
+            if not runs_here(target):
+                continue
             PassManager.parse(stages("llvm")["kernel-to-host"]).run(module)
             (result,) = irc.runtime.build(module)(x)
             torch.testing.assert_close(result, expected, rtol=0, atol=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irc.ir.verifier import verify
-from irc.passes.loop.inline_computes import drop_proven_checks
+from irc.passes.loop.proven_checks import drop_proven_checks
 from tests.passes.loop.texts import parsed
 
 ARGUMENTS = "%k: i64[8], %b: i1, %f: i1[]"

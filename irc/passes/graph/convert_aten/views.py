@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from irc.dialects import graph
 from irc.ir.core import Value
 from irc.ir.symbols import dim_product, from_start
-from irc.ir.types import contiguous_strides
+from irc.ir.types import TensorType, contiguous_strides
 from irc.passes.graph.convert_aten.positions import element_position, slice_start
 from irc.passes.graph.convert_aten.support import (
     Call,
@@ -198,6 +198,21 @@ def flip(c: Call) -> Value:
     return c.emit(graph.Reverse, source, dims=dims) if dims and rank_of(source) else source
 
 
+def _turned_round(c: Call, value: Value, dim: int, size: int, shift: int) -> Value:
+    """The slices along a dimension in another order, the last `shift` of them first."""
+    if not shift:
+        return value
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    line = type_.with_shape((size,))
+    place = c.iota(0, line)
+    later = c.pointwise("add", place, c.full(size - shift, place))
+    earlier = c.pointwise("add", place, c.full(-shift, place))
+    first = c.pointwise("lt", place, c.full(shift, place))
+    index = c.select(first, later, earlier)
+    return c.emit(graph.Take, value, [index], dims=[dim], position=dim, check_bounds=True)
+
+
 @converts("aten.roll.default")
 def roll(c: Call) -> Value:
     value = source = moved_source(c)
@@ -208,6 +223,10 @@ def roll(c: Call) -> Value:
         dim = normalized(dim, rank_of(value))
         size = shape_of(value)[dim]
         if size == 0 or not rank_of(value):
+            continue
+        if isinstance(size, int) and dim < rank_of(value) - 1:
+            # One read at places that are chosen, the same for all elements of a row.
+            value = _turned_round(c, value, dim, size, shift % size)
             continue
         start = (size - shift) % size
         parts = [

@@ -72,7 +72,7 @@ class BodyEmitter:
     def _emit(self, op: Operation, scope: VectorScope) -> None:
         emitter, result = self.emitter, op.results[0]
         content: Content
-        decided = decide(op, self.vectors.axis, scope) if self.vectors is not None else None
+        decided = decide(op, "" if self.vectors is None else self.vectors.axis, scope)
         if isinstance(op, arith.ConstantOp):
             content = emitter.constant(op.attributes["value"], result.type)
             if isinstance(op.attributes["value"], A.BoolAttr):

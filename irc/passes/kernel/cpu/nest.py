@@ -14,6 +14,7 @@ from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import known_divisible
 from irc.passes.kernel.cpu.body import BodyEmitter
+from irc.passes.kernel.cpu.counting import conditions_of_counting, narrowed
 from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.jam import Jam
 from irc.passes.kernel.cpu.partial_sums import MAX_I32, combined_points
@@ -121,6 +122,7 @@ class Nest:
         self.schedule, self.member, self.loops = schedule, member, placed.loops
         self.emitter, self.state = placed.emitter, state
         self.own_vectors, self.vectors = vectors, placed.vectors
+        self.counting = conditions_of_counting(member.compute)
         self.jam: Jam | None = None
         if schedule.has("jam_axis"):
             names = [axis.name for axis in self.loops]
@@ -292,11 +294,36 @@ class Nest:
         """The loop number `depth` over [lower, upper)."""
         vectors = self._vectors_of(depth)
         if vectors is None:
+            scope = scope.child(scope.level)
+            lower, upper = self._counted(depth, scope, lower, upper)
             return self._cover_phases(depth, scope, state, [Phase(lower, upper, 1, 0, 0)])
         extent = self.loops[depth].extent
         cut = spans(self.member.compute.block.ops, vectors, lower, upper)
         covering = [phases(self.emitter, vectors, low, high, extent) for low, high in cut]
         return self._cover_phases(depth, scope, state, chain.from_iterable(covering))
+
+    def _counted(
+        self, depth: int, scope: VectorScope, lower: Scalar, upper: Scalar
+    ) -> tuple[Scalar, Scalar]:
+        """The part of loop number `depth` over [lower, upper) whose points count, as far as that is
+        known before it; `scope` then knows the conditions that hold in it."""
+        axis, vectors = self.loops[depth], self.vectors
+        if axis.kind != "red" or axis.name in self.written_out:
+            return lower, upper
+        for condition in self.counting:
+            part = narrowed(
+                self.emitter, condition, axis.name, scope, vectors.axis if vectors else "", lower,
+                upper,
+            )  # fmt: skip
+            if part is not None:
+                lower, upper = part
+                scope.known[condition.results[0]] = True
+        return lower, upper
+
+    @property
+    def written_out(self) -> Sequence[str]:
+        """The axes whose points have code of their own."""
+        return self.schedule.written_out if self.schedule.has("written_out") else ()
 
     def _cover_phases(
         self, depth: int, scope: VectorScope, state: Carried | None, covering: Iterable[Phase]
@@ -304,7 +331,7 @@ class Nest:
         """The loops of some phases of loop number `depth`, one after the other."""
         axis = self.loops[depth]
         carried = state.values if state is not None else []
-        if self.schedule.has("written_out") and axis.name in self.schedule.written_out:
+        if axis.name in self.written_out:
             return self._write_out(depth, scope, state)
         for phase in covering:
 

@@ -37,7 +37,7 @@ def bound_of(op: Operation) -> tuple[int, bool] | None:
 def border(op: Operation, axis: str) -> tuple[int, bool] | None:
     """The same of an axis: the bound b and the outcome below it, if `op` compares that with a
     constant."""
-    bound = bound_of(op)
+    bound = bound_of(op) if axis else None
     if bound is None:
         return None
     rest = op.operands[0].defining_op.expression - symbol(axis)  # type: ignore[union-attr]
@@ -68,13 +68,15 @@ def spans(
 def decide(op: Operation, axis: str, scope: VectorScope) -> bool | Value | None:
     """What an operation on conditions is known to give in the scope's span: a bool, or the
     operand that it equals; None if nothing is known."""
+    known = scope.known
     if isinstance(op, arith.CmpIOp):
+        if op.results[0] in known:
+            return known[op.results[0]]
         known_spans = [(axis, scope.span), *((n, (k, k + 1)) for n, k in scope.points.items())]
         results = [_compared(border(op, name), span) for name, span in known_spans]
         if scope.moved:
             results.append(_compared(bound_of(op), _places(op, scope)))
         return next((result for result in results if result is not None), None)
-    known = scope.known
     if isinstance(op, arith.SelectOp):
         chosen = known.get(op.condition)
         if chosen is None:

@@ -44,6 +44,7 @@ from irc.passes.kernel.gpu.plan import (
     offset_of,
     plan_for_gpu,
 )
+from irc.passes.kernel.gpu.reads_apart import reads_apart
 from irc.passes.kernel.gpu.rows_ahead import stages_ahead
 from irc.passes.kernel.gpu.summed_powers import walked_together
 from irc.passes.kernel.gpu.transposed import contiguous_axis, transposed_tile
@@ -73,10 +74,12 @@ def default_schedule(
     if not any(m.own for m in plan.members):
         warps = _pointwise(plan, gpu, entries)
     elif _is_unrolled(plan, gpu):
-        entries["x_block"] = A.IntegerAttr(gpu.unrolled_block)
+        apart = not _across_rows(plan)
+        block = gpu.apart_block if apart else gpu.unrolled_block
+        entries["x_block"] = A.IntegerAttr(block)
         entries["r_block"] = A.IntegerAttr(1)
         entries["unrolled"] = A.TRUE
-        warps = gpu.unrolled_block // (gpu.warp * 4)
+        warps = block // (gpu.warp if apart else gpu.warp * 4)
     elif _is_kept_across(plan):
         warps = kept_columns(plan, gpu, entries)
     elif _across_rows(plan):
@@ -145,6 +148,10 @@ def _pointwise(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute])
         entries["collapse"] = A.DenseIntsAttr(tile.collapsed)
         entries["y_block"], entries["x_block"] = map(A.IntegerAttr, tile.edges)
         return tile.points // gpu.transpose_warp
+    if reads_apart(plan, gpu):
+        entries["tile_axes"] = A.DenseIntsAttr(())
+        entries["x_block"] = A.IntegerAttr(gpu.apart_block)
+        return gpu.apart_block // gpu.warp
     line = None if plan.members[0].folded else _line(plan, gpu)
     entries["tile_axes"] = A.DenseIntsAttr(() if line is None else line[:1])
     total = dim_product(plan.rows)
@@ -330,8 +337,21 @@ def _is_unrolled(plan: GpuPlan, gpu: GpuFeatures) -> bool:
     few = all(isinstance(p, int) and 0 < p <= gpu.unrolled_points for p in points)
     return (isinstance(rows, int) and rows >= 2 * gpu.unrolled_block * gpu.parallel
             and len(points) == 1 and few
-            and several <= {"map", "reduce"} and _across_rows(plan)
+            and several <= {"map", "reduce"} and (_across_rows(plan) or _are_windows(plan, gpu))
             and not any(m.phase and m.own for m in plan.members))  # fmt: skip
+
+
+def _are_windows(plan: GpuPlan, gpu: GpuFeatures) -> bool:
+    """Whether all that is read along own axes is windows that begin a few elements apart: threads
+    with a row each read what lies side by side then, one point of their windows after the other,
+    where a tile of the windows' points would be padded to a power of two."""
+    steps = []
+    for member, offset, size, stored in accesses(plan):
+        own = [a.name for a in member.own]
+        if not stored and own and free_symbols(offset) & set(own):
+            step = coefficient(offset, next_row(plan, member))
+            steps.append(isinstance(step, int) and 0 < size * step <= gpu.window_bytes)
+    return bool(steps) and all(steps)
 
 
 def _walked_tile(longest: int, gpu: GpuFeatures) -> int:

@@ -18,6 +18,7 @@ import attrs
 from irc.analysis.loop import estimate
 from irc.ir.symbols import Dim, coefficient, dim_product
 from irc.passes.kernel.gpu.plan import GpuPlan, accesses
+from irc.passes.kernel.gpu.reads_apart import is_looked_up
 from irc.target.gpu import GpuFeatures
 
 Run = tuple[int, ...]
@@ -83,12 +84,13 @@ def _read_axis(plan: GpuPlan, written: int) -> int | None:
     """The number of another axis that something is contiguous along which is strided along the
     written one."""
     for member, offset, _, _ in accesses(plan):
-        step = coefficient(offset, member.rows[written])
-        if step is None or step == 0 or step == 1:
+        name = member.rows[written]
+        step = coefficient(offset, name)
+        if step is None or step == 1 or step == 0 and not is_looked_up(member, offset, name):
             continue
-        name = contiguous_axis(offset, member.rows)
-        if name is not None:
-            return member.rows.index(name)
+        along = contiguous_axis(offset, member.rows)
+        if along is not None:
+            return member.rows.index(along)
     return None
 
 
