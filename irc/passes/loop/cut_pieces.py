@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -79,9 +80,14 @@ class CutPieces(Pass):
 
 
 def _is_cuttable(op: loop.ComputeOp) -> bool:
-    """Whether a compute is a map of its own whose results any launches may make."""
-    ranks = {len(op.axis_list)}
-    ranks.update(type_.rank for type_ in map(_type_of, op.results))
+    """Whether a compute is a map of its own whose results any launches may make in their places,
+    which strides that aren't known leave open."""
+    types = [_type_of(result) for result in op.results]
+    ranks = {len(op.axis_list), *(type_.rank for type_ in types)}
+    if sym.range_entry(op) or not all(
+        isinstance(step, int) for type_ in types for step in type_.strides or (None,)
+    ):
+        return False
     plain = bool(op.axis_list) and all(output == loop.MAP for output in op.output_list)
     updates = any(isinstance(u, graph.UpdateInput) for r in op.results for u in r.users)
     return plain and len(ranks) == 1 and op.schedule is None and not op.operands and not updates
@@ -118,16 +124,13 @@ def _borders(op: loop.ComputeOp) -> Iterator[tuple[int, list[Dim]]]:
             for dim, place in _changes(each, op):
                 if dim != inner and place not in places.setdefault(dim, []):
                     places[dim].append(place)
-    for dim in sorted(places, key=lambda dim: _step(types[0], dim), reverse=True):
+    steps: Any = types[0].strides
+    for dim in sorted(places, key=lambda dim: steps[dim], reverse=True):
+        if not isinstance(op.axis_list[dim].extent, int):
+            continue
         ordered = _in_order(places[dim], op.axis_list[dim].extent)
         if ordered:
             yield dim, ordered
-
-
-def _step(type_: TensorType, dim: int) -> int:
-    """How far apart the elements along a dimension lie; symbolic ones count as the farthest."""
-    step = (type_.strides or ())[dim]
-    return step if isinstance(step, int) else 1 << 62
 
 
 def _changes(op: arith.CmpIOp, compute: loop.ComputeOp) -> Iterator[tuple[int, Dim]]:
@@ -268,7 +271,6 @@ def _part(op: loop.ComputeOp, dim: int, low: Dim, high: Dim) -> loop.ComputeOp:
     clean_block(body.block, position_folds(body.block, extents))
     types = [_sized(_type_of(result), sizes) for result in op.results]
     entries = {"axes": make_axes(sizes), "outputs": op.attributes["outputs"]}
-    entries |= sym.range_entry(op)
     return loop.ComputeOp((), types, entries, (Region([body.block]),), op.location)
 
 

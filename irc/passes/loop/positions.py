@@ -181,9 +181,9 @@ def _outcome(predicate: str, left: Dim, right: Dim, extents: Extents) -> bool | 
 
 def _are_apart(left: Dim, right: Dim, extents: Extents) -> bool | None:
     """Whether two positions differ at every point, or at none; None if neither is known."""
-    if left == right:
-        return False
     ordered = ((left, right), (right, left))
+    if all(provable_le(a, b, {}, extents) for a, b in ordered):
+        return False
     return True if any(provable_le(a + 1, b, {}, extents) for a, b in ordered) else None
 
 

@@ -54,13 +54,15 @@ def windows(body: str, outputs: str, results: str, value: str = "%v", places: An
 
 
 def formed(body: str, arguments: str = "%x: f32[9, 32]", results: str = "%y: f32[5, 32]",
-           order: str = ORDER) -> tuple[Any, Any]:  # fmt: skip
-    """A module, and the same with kernels, of a schedule that has `order` for its order."""
+           usual: str = ORDER, order: str = "") -> tuple[Any, Any]:  # fmt: skip
+    """A module, and the same with kernels; `usual` must be its schedule's, which has `order` then.
+    """
     module = parsed(arguments, body, results)
     ran(module, "schedule", "avx2")
     text = print_op(module)
-    assert order == ORDER or ORDER in text
-    module = irc.parse(text.replace(ORDER, order))
+    if order:
+        assert usual in text
+        module = irc.parse(text.replace(usual, order))
     ran(module, "form-kernels")
     return parsed(arguments, body, results), module
 
@@ -266,10 +268,18 @@ def test_axes_that_are_written_out_have_code_for_each_point(names):
 
 
 def test_a_condition_on_the_results_axis_alone_leaves_none_out():
-    body = windows(bounds("i - 2", 2) + read("i - 2", "0.0"), "reduce(sum, f32)", "f32[5, 32]")
-    for order in (ORDER, 'order = ["i", "u"], outer = []'):
-        before, module = formed(body, order=order)
-        runs_as(before, module, torch.randint(-4, 5, (9, 32)).float())
+    """Sums of rows outside are written too."""
+    lines = bounds("k - 2", 2) + read("k - 2", "0.0")
+    body = f"""%y = loop.group (i: 5) {{
+      %s = loop.compute par(i: 5, k: 6, c: 32) red(u: 3) -> reduce(sum, f32) {{
+        {lines}loop.yield %v }} : f32[5, 6, 32]
+      %t = loop.compute par(i: 5, k: 6, c: 32) -> map {{
+        %r = loop.read %s[i, 5 - k, c] : f32
+        loop.yield %r }} : f32[5, 6, 32]
+      loop.yield %t : f32[5, 6, 32] }} : f32[5, 6, 32]"""
+    loops = 'order = ["k", "c", "u"]'
+    before, module = formed(body, results="%y: f32[5, 6, 32]", order=loops, usual=loops)
+    runs_as(before, module, torch.randint(-4, 5, (9, 32)).float())
 
 
 @pytest.mark.parametrize("place", ["c + u - 1", "c - 2*u + 3"])
