@@ -104,7 +104,7 @@ def test_named_pipelines_are_the_tables() -> None:
 @pytest.mark.parametrize(
     ("place", "neighbours"),
     [
-        ("after:fuse-loops", ("elide-rounding", "share-reads")),
+        ("after:fuse-loops", ("elide-rounding", "cut-pieces")),
         ("before:fuse-loops", ("dce", "inline-computes")),
         ("after:group-computes", ("group-computes", "attach-checks")),
         ("before:graph-to-layout/cse", ("elide-layout-copies", "cse")),
