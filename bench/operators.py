@@ -185,13 +185,14 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     print_load()
-    ratios = []
+    ratios, failed = [], []
     for name, case in cases(GPU_TIMES if asked.gpu else 1).items():
         if asked.only and name not in asked.only.split(","):
             continue
         try:
             ratio, text = line(name, case, asked.gradients, asked.gpu)
         except Exception as error:
+            failed.append(name)
             print(f"{name:28} failed: {str(error).splitlines()[0][:90]}", flush=True)
             continue
         ratios.append(ratio)
@@ -200,6 +201,8 @@ def main() -> None:
     print(f"{len(ratios)} cases, geometric mean {statistics.geometric_mean(ratios):.2f}, "
           f"{sum(r < BEHIND for r in ratios)} below {BEHIND}")  # fmt: skip
     print_load()
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -120,7 +120,8 @@ _WHERE: Mapping[str, Callable[[float], Between]] = {
     "ogt": lambda c: Between(lo=c), "oge": lambda c: Between(lo=c),
 }  # fmt: skip
 _OPPOSITE = {"slt": "sge", "sge": "slt", "sle": "sgt", "sgt": "sle", "ne": "eq"}
-_EXCHANGED = {
+#: A comparison's predicate with its operands exchanged.
+EXCHANGED = {
     "slt": "sgt", "sgt": "slt", "sle": "sge", "sge": "sle", "eq": "eq", "ne": "ne",
     "olt": "ogt", "ogt": "olt", "ole": "oge", "oge": "ole", "oeq": "oeq",
 }  # fmt: skip
@@ -242,7 +243,7 @@ def _facts(condition: Value, holds: bool) -> Iterator[tuple[Value, Between]]:
     predicate: str = op.predicate
     for value, other, name in (
         (op.lhs, op.rhs, predicate),
-        (op.rhs, op.lhs, _EXCHANGED.get(op.predicate, "")),
+        (op.rhs, op.lhs, EXCHANGED.get(op.predicate, "")),
     ):
         if not holds:
             # What isn't below another float may be NaN.
@@ -341,4 +342,4 @@ def _beside_nan(op: Operation, operands: list[Between]) -> Between:
     return ANYTHING
 
 
-__all__ = ["ANYTHING", "Between", "ScalarRanges"]
+__all__ = ["ANYTHING", "EXCHANGED", "Between", "ScalarRanges"]

@@ -159,9 +159,11 @@ class _Narrower:
         if isinstance(op, arith.FPToSIOp) and operands[0].type is f32 and _fits(known):
             return body.op("arith.fptosi", operands[0], type=i32), known
         if isinstance(op, arith.SelectOp) and _fits(known):
-            arms = [self.arm(arm, body) for arm in operands[1:]]
-            if all(arm is not None for arm in arms):
-                return body.add(arith.SelectOp, (operands[0], *arms), i32), known  # type: ignore[arg-type]
+            arms = [self.arm(value, known, body) for value in operands[1:]]
+            chosen = [arm for arm, _ in arms if arm is not None]
+            if len(chosen) == 2:
+                bounds = _hull(arms[0][1], arms[1][1])
+                return body.add(arith.SelectOp, (operands[0], *chosen), i32), bounds
         if isinstance(op, arith.FPToSIOp):
             asked = self.asked.get(result, _ANY)
             if operands[0].type is not f32 or not _is_finite(asked) or not _is_float(asked):
@@ -179,15 +181,15 @@ class _Narrower:
         parts = [self.narrowed[o][0] if _is_wide(o) else o for o in operands]
         return body.add(type(op), parts, i32, op.attributes), bounds
 
-    def arm(self, value: Value, body: Body) -> Value | None:
-        """With 32 bits what is chosen only where these hold it: also a float's integer, which may
-        be any where it is not chosen."""
+    def arm(self, value: Value, known: Range, body: Body) -> tuple[Value | None, Range]:
+        """One of two values, of which what is chosen lies in `known`, with 32 bits, and its range;
+        None if it has none. A float's integer may be any where it is not chosen."""
         if value in self.narrowed:
-            return self.narrowed[value][0]
+            return self.narrowed[value]
         maker = value.defining_op
         if not isinstance(maker, arith.FPToSIOp) or maker.operands[0].type is not f32:
-            return None
-        return body.op("arith.fptosi", maker.operands[0], type=i32)
+            return None, known
+        return body.op("arith.fptosi", maker.operands[0], type=i32), known
 
 
 def _is_free(op: Operation | None) -> bool:

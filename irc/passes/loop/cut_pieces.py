@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,11 +10,12 @@ import attrs
 
 from irc.analysis.cost import class_of, told, work
 from irc.analysis.loop import points
+from irc.analysis.scalar_ranges import EXCHANGED
 from irc.dialects import arith, func, graph, layout, loop, sym
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Region, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, coefficient, free_symbols, provable_le, symbol
+from irc.ir.symbols import Dim, coefficient, free_symbols, symbol
 from irc.ir.traits import Terminator
 from irc.ir.types import TensorType, i1, index
 from irc.passes.common.bodies import axis, axis_name, clean_block, make_axes, with_axes
@@ -24,7 +26,6 @@ from irc.target.costs import Cost
 
 # By predicate: how far behind the place that an axis is compared with its outcome changes.
 _CHANGES = {"slt": (0,), "sge": (0,), "sle": (1,), "sgt": (1,), "eq": (0, 1), "ne": (0, 1)}
-_EXCHANGED = {"slt": "sgt", "sge": "sle", "sle": "sge", "sgt": "slt"}
 
 
 @register_pass
@@ -66,7 +67,7 @@ class CutPieces(Pass):
         for compute in list(op.block.ops):
             if not isinstance(compute, loop.ComputeOp) or not _is_cuttable(compute):
                 continue
-            tree = _Cutter(target, self.max_pieces).cut(compute)
+            tree = _cut(compute, target, self.max_pieces)
             if tree is None:
                 continue
             times = told(target, _cost(compute), tree.cost())
@@ -113,27 +114,24 @@ def _cost(op: loop.ComputeOp) -> Cost:
 # -- where conditions change
 
 
-def _borders(op: loop.ComputeOp) -> Iterator[tuple[int, list[Dim]]]:
-    """The axes that conditions are of, but for the innermost in memory, outermost first: which of
-    them, and the places where an outcome changes, in order."""
-    types = [_type_of(result) for result in op.results]
+def _borders(op: loop.ComputeOp) -> Iterator[tuple[int, list[int]]]:
+    """The axes of known size that conditions are of, but for the innermost in memory, outermost
+    first: which of them, and the places inside where an outcome changes, in order."""
     inner = adjacent_axis(op) % len(op.axis_list)
-    places: dict[int, list[Dim]] = {}
+    places: dict[int, set[int]] = {}
     for each in op.block.ops:
         if isinstance(each, arith.CmpIOp):
             for dim, place in _changes(each, op):
-                if dim != inner and place not in places.setdefault(dim, []):
-                    places[dim].append(place)
-    steps: Any = types[0].strides
+                extent = op.axis_list[dim].extent
+                known = isinstance(place, int) and isinstance(extent, int)
+                if dim != inner and known and 0 < place < extent:
+                    places.setdefault(dim, set()).add(place)
+    steps: Any = _type_of(op.results[0]).strides
     for dim in sorted(places, key=lambda dim: steps[dim], reverse=True):
-        if not isinstance(op.axis_list[dim].extent, int):
-            continue
-        ordered = _in_order(places[dim], op.axis_list[dim].extent)
-        if ordered:
-            yield dim, ordered
+        yield dim, sorted(places[dim])
 
 
-def _changes(op: arith.CmpIOp, compute: loop.ComputeOp) -> Iterator[tuple[int, Dim]]:
+def _changes(op: arith.CmpIOp, compute: loop.ComputeOp) -> Iterator[tuple[int, Any]]:
     """The axis that a comparison is of alone, and the places where its outcome changes."""
     left, right = position(op.lhs), position(op.rhs)
     if left is None or right is None or op.predicate not in _CHANGES:
@@ -146,21 +144,9 @@ def _changes(op: arith.CmpIOp, compute: loop.ComputeOp) -> Iterator[tuple[int, D
         return
     rest = rest - scale * symbol(compute.axis_list[dims[0]].name)
     if scale == -1:
-        rest, predicate = -rest, _EXCHANGED.get(predicate, predicate)
+        rest, predicate = -rest, EXCHANGED[predicate]
     for behind in _CHANGES[predicate]:
         yield dims[0], behind - rest
-
-
-def _in_order(places: Sequence[Dim], extent: Dim) -> list[Dim]:
-    """Those places that lie within an axis, in order; none where the order isn't known."""
-    inside = [p for p in places if provable_le(1, p) and provable_le(p + 1, extent)]
-    ordered: list[Dim] = []
-    for place in inside:
-        before = sum(provable_le(p + 1, place) for p in ordered)
-        if not all(provable_le(place + 1, p) for p in ordered[before:]):
-            return []
-        ordered.insert(before, place)
-    return ordered
 
 
 # -- pieces
@@ -226,44 +212,36 @@ class _Joined:
         """Put them in the place of a compute."""
         results = self.insert(Builder.before(compute))
         for old, new in zip(compute.results, results, strict=True):
-            new.name_hint = old.name_hint
             old.replace_all_uses_with(new)
         compute.erase()
 
 
-@attrs.define
-class _Cutter:
-    """Cuts a map as long as that pays. most: pieces that it may be."""
-
-    target: Target
-    most: int
-
-    def cut(self, op: loop.ComputeOp) -> _Joined | None:
-        """The pieces of a map; None where it stays whole."""
-        whole = self.target.operations(_cost(op))
-        for dim, places in _borders(op):
-            if len(places) >= self.most:
-                continue
-            ends = [*places, op.axis_list[dim].extent]
-            parts = [_part(op, dim, low, high)
-                     for low, high in zip([0, *places], ends, strict=True)]  # fmt: skip
-            joined = _Joined(dim, [], [_type_of(result) for result in op.results])
-            left = self.most - len(places)
-            for part in parts:
-                smaller = _Cutter(self.target, left).cut(part)
-                if smaller is not None:
-                    part.drop_all_references()
-                joined.pieces.append(smaller or _Uncut(part))
-                left -= joined.pieces[-1].count() - 1
-            if self.target.operations(joined.cost()) < whole:
-                return joined
-            joined.drop()
-        return None
+def _cut(op: loop.ComputeOp, target: Target, most: int) -> _Joined | None:
+    """The pieces of a map, at most so many, that is cut as long as that pays; None where it stays
+    whole."""
+    whole = target.operations(_cost(op))
+    for dim, places in _borders(op):
+        if len(places) >= most:
+            continue
+        extent: Any = op.axis_list[dim].extent
+        joined = _Joined(dim, [], [_type_of(result) for result in op.results])
+        left = most - len(places)
+        for low, high in itertools.pairwise([0, *places, extent]):
+            part = _part(op, dim, low, high)
+            smaller = _cut(part, target, left)
+            if smaller is not None:
+                part.drop_all_references()
+            joined.pieces.append(smaller or _Uncut(part))
+            left -= joined.pieces[-1].count() - 1
+        if target.operations(joined.cost()) < whole:
+            return joined
+        joined.drop()
+    return None
 
 
-def _part(op: loop.ComputeOp, dim: int, low: Dim, high: Dim) -> loop.ComputeOp:
+def _part(op: loop.ComputeOp, dim: int, low: int, high: int) -> loop.ComputeOp:
     """A map at the places [low, high) of an axis, as a compute that stands nowhere."""
-    sizes = [a.extent for a in op.axis_list]
+    sizes: list[Dim] = [a.extent for a in op.axis_list]
     sizes[dim] = high - low
     extents = {axis_name(k): size for k, size in enumerate(sizes)}
     mapping = {a.name: axis(k) + (low if k == dim else 0) for k, a in enumerate(op.axis_list)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irc.analysis.loop import estimate, points
-from irc.dialects import layout, loop
+from irc.dialects import layout, loop, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -13,14 +13,11 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, ceildiv, floordiv, mod
 from irc.ir.types import FloatType, TensorType, contiguous_strides
 from irc.passes.common.bodies import Body, Transplant, axes_of, axis, axis_name, make_compute
+from irc.passes.kernel.cpu.reduce import combining_op
 from irc.passes.loop.identities import identity
 from irc.target import Target, target_of
 
-#: How two values are combined, by combiner: of floats, and of integers.
-_COMBINING = {
-    "sum": ("arith.addf", "arith.addi"), "prod": ("arith.mulf", "arith.muli"),
-    "min": ("arith.minimumf", "arith.minsi"), "max": ("arith.maximumf", "arith.maxsi"),
-}  # fmt: skip
+_SPLITTABLE = frozenset(("sum", "prod", "min", "max"))
 
 
 @register_pass
@@ -88,10 +85,10 @@ class SplitScans(Pass):
 def _scanned(op: loop.ComputeOp) -> int | None:
     """The number of the axis that a compute scans, if it does nothing else and can be split."""
     kinds = [a.kind for a in op.axis_list]
-    if op.schedule is not None or op.operands or len(op.output_list) != 1:
+    if op.schedule is not None or op.operands or sym.range_entry(op) or len(op.output_list) != 1:
         return None
     (output,), (value,) = op.output_list, op.yield_op.values
-    if output.kind != "scan" or output.combiner not in _COMBINING or kinds.count("scan") != 1:
+    if output.kind != "scan" or output.combiner not in _SPLITTABLE or kinds.count("scan") != 1:
         return None
     if "red" in kinds or len(op.results) != 1 or getattr(output.accumulator, "unsigned", False):
         return None
@@ -114,13 +111,13 @@ class _ScanSplit:
 
     def write(self) -> loop.ComputeOp:
         """Put the parts in its place; gives the scan of what they give."""
-        totals = self.compute("reduce", self.type_of([*self.before, self.parts, *self.behind]))
-        type_ = self.type_of([*self.before, self.parts, *self.behind])
+        extents = [*self.before, self.parts, *self.behind]
+        type_ = self.type_of(extents)
+        totals = self.compute("reduce", type_)
         body = Body()
         body.location = self.op.location
-        count = len(self.extents)
-        body.finish([body.read(totals.results[0], axes_of(count))])
-        axes = self.axes([*self.before, self.parts, *self.behind], {self.at: "scan"})
+        body.finish([body.read(totals.results[0], axes_of(len(extents)))])
+        axes = self.axes(extents, {self.at: "scan"})
         sums = make_compute(self.builder, axes, [self.output], [type_], body, (), self.op)
         self.replace(self.compute("scan", self.scanned_type(), sums.results[0]))
         return sums
@@ -207,9 +204,9 @@ class _ScanSplit:
         others[at] = axis(at) - 1
         nothing = identity(body, combiner, self.accumulator, self.accumulator)
         before = body.read(sums, others, (), mask, nothing)
-        name = _COMBINING[combiner][0 if isinstance(self.accumulator, FloatType) else 1]
         # Where nothing is added -0.0 would become 0.0.
-        combined = body.op(name, before, value, type=self.accumulator)
+        combining = combining_op(combiner, self.accumulator)
+        combined = body.add(combining, [before, value], self.accumulator)
         return body.select(mask, combined, value)
 
     def replace(self, scanned: loop.ComputeOp) -> None:
@@ -227,7 +224,6 @@ class _ScanSplit:
             axes = self.axes(self.extents, {})
             copy = make_compute(self.builder, axes, [loop.MAP], [old.type], body, (), self.op)
             whole = copy.results[0]
-        whole.name_hint = old.name_hint
         old.replace_all_uses_with(whole)
         self.op.erase()
 

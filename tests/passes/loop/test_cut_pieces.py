@@ -335,6 +335,33 @@ def test_axes_whose_sizes_are_not_known_stay_whole(name):
     assert count(context) == 0
 
 
+def ranged(begin: str, name: str) -> str:
+    """A map for a range of a size whose condition is one of an axis of known size."""
+    return f"""%{name} = loop.compute par(i0: n, i1: 48, i2: 64) -> map
+      attributes {{when = #sym.range<n, {begin}>}} {{
+      {condition("c", "i1", "slt", 20)}
+      %r = loop.read %x[i0, i1, i2] (where %c) : f32
+      %e = math.exp %r : f32
+      loop.yield %e }} : f32[n, 48, 64]
+    """
+
+
+def test_maps_for_a_range_of_a_size_stay_whole():
+    """What chooses between them takes computes."""
+    body = f"""%n0 = sym.bind_size %x {{dim = 0, symbol = "n"}} : (f32[n, 48, 64]) -> index
+    {ranged("0, 16", "p")} {ranged("17", "q")}
+    %y = sym.choose %p, %q : (f32[n, 48, 64], f32[n, 48, 64]) -> f32[n, 48, 64]
+    """
+    module, context = cut(body, "%x: f32[n, 48, 64]", "%y: f32[n, 48, 64]")
+    assert count(context) == 0
+    whole = body.replace("attributes {when = #sym.range<n, 0, 16>}", "")
+    whole = whole.replace("sym.choose %p, %q : (f32[n, 48, 64], f32[n, 48, 64])",
+                          "layout.view %p {offset = #sym<0>} : (f32[n, 48, 64])")  # fmt: skip
+    whole = whole.replace(ranged("17", "q"), "")
+    module, context = cut(whole, "%x: f32[n, 48, 64]", "%y: f32[n, 48, 64]")
+    assert count(context) == 2
+
+
 # -- programs
 
 

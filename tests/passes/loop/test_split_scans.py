@@ -131,3 +131,19 @@ def test_a_scan_of_usual_options() -> None:
     assert axes == [
         [("par", 1024), ("red", 1024)], [("scan", 1024)], [("par", 1024), ("scan", 1024)],
     ]  # fmt: skip
+
+
+def test_scans_for_a_range_of_a_size_stay_whole() -> None:
+    """What chooses between them takes computes."""
+    type_ = "tensor<[n, 128] x f32, strides [128, 1]>"
+    scans = "".join(f"""
+      %{name} = loop.compute par(i0: n) scan(i1: 128) -> scan(sum, f32)
+        attributes {{when = #sym.range<n, {range_}>}} {{
+        %a = loop.read %x[i0, i1] : f32
+        loop.yield %a }} : {type_}""" for name, range_ in (("p", "0, 16"), ("q", "17")))
+    module = irc.parse(f"""func.func @main(%x: {type_}) -> {type_} attributes {{level = "loop"}} {{
+      %n0 = sym.bind_size %x {{dim = 0 : i64, symbol = "n"}} : ({type_}) -> index {scans}
+      %y = sym.choose %p, %q : ({type_}, {type_}) -> {type_}
+      return %y : {type_} }}""")
+    carry(module, Target.named("sm_90"))
+    assert split(module) == 0

@@ -210,7 +210,7 @@ def _turned_round(c: Call, value: Value, dim: int, size: int, shift: int) -> Val
     earlier = c.pointwise("add", place, c.full(-shift, place))
     first = c.pointwise("lt", place, c.full(shift, place))
     index = c.select(first, later, earlier)
-    return c.emit(graph.Take, value, [index], dims=[dim], position=dim, check_bounds=True)
+    return c.emit(graph.Take, value, [index], dims=[dim], position=dim)
 
 
 @converts("aten.roll.default")

@@ -14,9 +14,8 @@ from irc.ir.core import Value
 from irc.ir.symbols import Dim, ceildiv, coefficient, floordiv, free_symbols, symbol
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.cpu.reduce import identity_of
+from irc.passes.kernel.cpu.spans import BELOW
 
-# (left < right + shift) == outcome, by predicate.
-_BELOW = {"slt": (0, True), "sle": (1, True), "sge": (0, False), "sgt": (1, False)}
 _SKIPPING = frozenset(
     {"sum", "prod", "min", "max", "any", "all", "xor", "argmin", "argmax"}
 )
@@ -78,9 +77,9 @@ def narrowed(
     """The part of a loop [lower, upper) over an axis in which a condition holds; None where that
     can't be said before the loop."""
     left, right = _place(condition.lhs), _place(condition.rhs)
-    if left is None or right is None or condition.predicate not in _BELOW:
+    if left is None or right is None or condition.predicate not in BELOW:
         return None
-    shift, below = _BELOW[condition.predicate]
+    shift, below = BELOW[condition.predicate]
     scale = coefficient(left - right, axis)
     if not isinstance(scale, int) or scale == 0:
         return None

@@ -16,8 +16,8 @@ from irc.ir.symbols import Symbol, substitute, symbol, terms_of
 from irc.passes.kernel.cpu.emit import VectorScope
 from irc.passes.kernel.cpu.vectors import Vectors
 
-# The condition `predicate(v, bound)` as (v < bound + shift) == outcome.
-_BELOW = {"slt": (0, True), "sle": (1, True), "sge": (0, False), "sgt": (1, False)}
+#: The condition `predicate(v, bound)` as (v < bound + shift) == outcome.
+BELOW = {"slt": (0, True), "sle": (1, True), "sge": (0, False), "sgt": (1, False)}
 
 
 def bound_of(op: Operation) -> tuple[int, bool] | None:
@@ -27,7 +27,7 @@ def bound_of(op: Operation) -> tuple[int, bool] | None:
     place, bound = op.lhs.defining_op, op.rhs.defining_op
     if not isinstance(place, loop.IndexOp) or not isinstance(bound, arith.ConstantOp):
         return None
-    rule, value = _BELOW.get(op.predicate), bound.attributes["value"]
+    rule, value = BELOW.get(op.predicate), bound.attributes["value"]
     if rule is None:
         return None
     assert isinstance(value, A.IntegerAttr)

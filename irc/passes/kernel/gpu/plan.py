@@ -210,13 +210,20 @@ def stored_axes(compute: loop.ComputeOp, output: loop.ResultAttr) -> list[Dim]:
     return [symbol(a.name) for a in compute.axis_list if not (reduced and a.kind == "red")]
 
 
-def accesses(plan: GpuPlan) -> Iterator[tuple[GpuMember, Dim, int, bool]]:
-    """(member, offset over its axes, bytes of an element, whether stored) of arrays in memory."""
+def reads_in_memory(plan: GpuPlan) -> Iterator[tuple[GpuMember, loop.ReadOp]]:
+    """What members read of arrays in memory."""
     for member in plan.members:
         for read in member.compute.reads:
             if plan.origin(read.source) is None:
-                type_: Any = read.source.type
-                yield member, offset_of(read.indices, type_), element_bytes(type_.element), False
+                yield member, read
+
+
+def accesses(plan: GpuPlan) -> Iterator[tuple[GpuMember, Dim, int, bool]]:
+    """(member, offset over its axes, bytes of an element, whether stored) of arrays in memory."""
+    type_: Any
+    for member, read in reads_in_memory(plan):
+        type_ = read.source.type
+        yield member, offset_of(read.indices, type_), element_bytes(type_.element), False
     for result, value in plan.outputs:
         origin = plan.origin(value)
         if origin is not None and origin.attr.kind != "scatter":

@@ -1,23 +1,19 @@
 """Reads of a pointwise kernel whose elements lie apart, or where data says.
 
-Threads of a warp that have four points each, so as to store 16 bytes at once, read elements four
-points apart at the same time. Where the elements of points beside each other lie apart by
-themselves, that is four times as many lines of memory for each read. On an H200 three reads nine
-elements apart take 5.2 us with a point for each thread, 8.3 with four; images sampled where a grid
+Threads of a warp that have several points each, so as to store 16 bytes at once, read elements so
+many points apart at the same time. Where the elements of points beside each other lie apart by
+themselves, that is as many times the lines of memory for each read. On an H200 three reads nine
+elements apart take 5.2 us with a point for each thread, 8.3 with eight; images sampled where a grid
 says 16.4 and 39.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from irc.analysis.loop import points
-from irc.analysis.positions import placeholders_of
 from irc.dialects import loop
-from irc.ir.core import Operation, Value
-from irc.ir.symbols import Dim, coefficient, free_symbols
-from irc.passes.common.bodies import extents_of
-from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, accesses, offset_of
+from irc.ir.symbols import coefficient, free_symbols
+from irc.passes.common.bodies import extents_of, ops_needed
+from irc.passes.kernel.gpu.plan import GpuPlan, accesses, offset_of, reads_in_memory
 from irc.target.gpu import GpuFeatures
 
 
@@ -27,58 +23,34 @@ def reads_apart(plan: GpuPlan, gpu: GpuFeatures) -> bool:
     a small table."""
     if not plan.rows:
         return False
-    apart = all_ = 0
-    for member, offset, _, stored in accesses(plan):
+    stores = ((m, offset) for m, offset, _, stored in accesses(plan) if stored)
+    if any(coefficient(offset, m.rows[-1]) != 1 for m, offset in stores):
+        return False
+    apart = []
+    for member, read in reads_in_memory(plan):
         name = member.rows[-1]
-        if stored:
-            if coefficient(offset, name) != 1:
-                return False
-            continue
-        step = coefficient(offset, name)
-        all_ += 1
-        apart += (isinstance(step, int) and step > 1) or is_looked_up(
-            member, offset, name, gpu.pointwise_block
-        )
-    return apart > 1 and 2 * apart > all_
+        step = coefficient(offset_of(read.indices, read.source.type), name)  # type: ignore[arg-type]
+        far = isinstance(step, int) and step > 1
+        apart.append(far or is_looked_up(read, name, gpu.pointwise_block))
+    return sum(apart) > 1 and 2 * sum(apart) > len(apart)
 
 
-def is_looked_up(member: GpuMember, offset: Dim, axis: str, least: int = 0) -> bool:
+def is_looked_up(read: loop.ReadOp, axis: str, least: int = 0) -> bool:
     """Whether the positions that something is read at differ along an axis; with `least` only as
     what is read of at least so many elements of an array does."""
-    if not list(placeholders_of(offset)):
-        return False
-    positions = [
-        position
-        for read in member.compute.reads
-        if offset_of(read.indices, read.source.type) == offset  # type: ignore[arg-type]
-        for position in read.positions
-    ]
-    extents = extents_of(member.compute)
-    for op in _makers(positions):
-        if isinstance(op, loop.ReadOp | loop.IndexOp) and axis in (names := _names(op)):
-            if not least:
+    compute = read.parent_op
+    assert isinstance(compute, loop.ComputeOp)
+    extents = extents_of(compute)
+    for position in read.positions:
+        for op in ops_needed(compute.block, position):
+            if isinstance(op, loop.IndexOp) and not least and axis in free_symbols(op.expression):
                 return True
-            elements = points(extents[name] for name in names if name in extents)
-            if isinstance(op, loop.ReadOp) and elements >= least:
-                return True
+            if isinstance(op, loop.ReadOp):
+                names = set[str]().union(*map(free_symbols, op.indices))
+                elements = points(extents[name] for name in names if name in extents)
+                if axis in names and elements >= least:
+                    return True
     return False
-
-
-def _makers(values: list[Value]) -> Iterator[Operation]:
-    """All operations that values are made by."""
-    seen = set[Operation]()
-    left = [value.defining_op for value in values]
-    while left:
-        op = left.pop()
-        if op is not None and op not in seen:
-            seen.add(op)
-            yield op
-            left += [operand.defining_op for operand in op.operands]
-
-
-def _names(op: Operation) -> set[str]:
-    dims = op.indices if isinstance(op, loop.ReadOp) else (op.expression,)  # type: ignore[attr-defined]
-    return set().union(*map(free_symbols, dims))
 
 
 __all__ = ["is_looked_up", "reads_apart"]

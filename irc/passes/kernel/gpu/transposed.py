@@ -17,7 +17,7 @@ import attrs
 
 from irc.analysis.loop import estimate
 from irc.ir.symbols import Dim, coefficient, dim_product
-from irc.passes.kernel.gpu.plan import GpuPlan, accesses
+from irc.passes.kernel.gpu.plan import GpuPlan, accesses, offset_of, reads_in_memory
 from irc.passes.kernel.gpu.reads_apart import is_looked_up
 from irc.target.gpu import GpuFeatures
 
@@ -83,15 +83,15 @@ def _written_axis(plan: GpuPlan) -> int | None:
 def _read_axis(plan: GpuPlan, written: int) -> int | None:
     """The number of another axis that something is contiguous along which is strided along the
     written one."""
-    for member, offset, _, _ in accesses(plan):
+    across = [(m, offset) for m, offset, _, _ in accesses(plan)
+              if coefficient(offset, m.rows[written]) not in (None, 0, 1)]  # fmt: skip
+    for member, read in reads_in_memory(plan):
+        offset = offset_of(read.indices, read.source.type)  # type: ignore[arg-type]
         name = member.rows[written]
-        step = coefficient(offset, name)
-        if step is None or step == 1 or step == 0 and not is_looked_up(member, offset, name):
-            continue
-        along = contiguous_axis(offset, member.rows)
-        if along is not None:
-            return member.rows.index(along)
-    return None
+        if coefficient(offset, name) == 0 and is_looked_up(read, name):
+            across.append((member, offset))
+    axes = ((m, contiguous_axis(offset, m.rows)) for m, offset in across)
+    return next((m.rows.index(name) for m, name in axes if name is not None), None)
 
 
 def _run(plan: GpuPlan, axis: int, taken: set[int]) -> Run:
