@@ -221,7 +221,8 @@ def _cut(op: loop.ComputeOp, target: Target, most: int) -> _Joined | None:
     whole."""
     whole = target.operations(_cost(op))
     for dim, places in _borders(op):
-        if len(places) >= most:
+        launches = Cost(launches=len(places) + 1)
+        if len(places) >= most or target.operations(launches) >= whole:
             continue
         extent: Any = op.axis_list[dim].extent
         joined = _Joined(dim, [], [_type_of(result) for result in op.results])
