@@ -251,6 +251,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("group-computes"),
         Step("attach-checks"),
         Step("localize"),
+        Step("spread-rows", is_gpu),
         Step("split-reductions"),
         Step("split-scans", is_gpu),
         Step("round-stores"),

@@ -13,9 +13,9 @@ from irc.dialects import graph, host, loop, sym
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.strides import estimate
-from irc.ir.symbols import Dim, Symbol
+from irc.ir.symbols import Dim, Symbol, dim_sum
 from irc.ir.traits import Barrier, Pure, Terminator, WritesMemory
-from irc.ir.types import TensorType, element_bytes
+from irc.ir.types import TensorType, contiguous_strides, element_bytes
 
 
 def points(extents: Iterable[Dim]) -> int:
@@ -321,6 +321,14 @@ def has_effect(op: Operation) -> bool:
     if op.results and isinstance(op, host.LaunchOp):
         return False
     return WritesMemory in traits or (Pure not in traits and not op.results)
+
+
+def read_offset(read: loop.ReadOp) -> Dim:
+    """Where what is read lies in its array, in elements."""
+    type_ = read.source.type
+    assert isinstance(type_, TensorType)
+    strides = contiguous_strides(type_.shape) if type_.strides is None else type_.strides
+    return dim_sum([i * s for i, s in zip(read.indices, strides, strict=True)])
 
 
 def relies_on_checks(op: Operation) -> bool:

@@ -372,6 +372,20 @@ class GpuFigures(Speeds):
     few_points: Annotated[int, Figure(
         "points", "a kernel of at most so many may have fewer")] = 32_768
 
+    # -- spread-rows
+    instance_points: Annotated[int, Figure(
+        "points", "of long rows that a program instance moves in a microsecond: an H200's takes "
+        "19.4 us to read a row of 128256 twice and store it (layer_norm of f32), 10.4 for one of "
+        "65536, which it holds", least=1)] = 16_000
+    crossed_points: Annotated[int, Figure(
+        "points", "the same where they are stored along another axis than they are read along "
+        "(group_norm of f16 2x1280x16x16 by 32 with channels innermost: 17.6 us)", least=1)] = 2_000
+    narrow_bytes: Annotated[int, Figure(
+        "bytes", "of points of a row that lie side by side, of which fewer are reduced one by one "
+        "with those of the rows beside them", least=1)] = 64
+    narrow_columns: Annotated[int, Figure(
+        "columns", "of a program instance then", least=1)] = 64
+
     # -- split-reductions
     split_fills: Annotated[int, Figure(
         "parts", "wanted for each program instance that keeps a GPU busy", least=1)] = 4

@@ -87,7 +87,23 @@ def softmax(
     return f"%x: {x}", text.replace("PLACE", place), f"%y: {result}"
 
 
+def totals(x: str, place: str, axes: tuple[int, int, int]) -> tuple[str, str, str]:
+    """A group that divides what rows have, of two axes, by its sum."""
+    rows, outer, inner = axes
+    result = f"f32[{rows}, {outer}, {inner}]"
+    text = f"""%y = loop.group (i0: {rows}) {{
+      %m = loop.compute par(i0: {rows}) red(i1: {outer}, i2: {inner}) -> reduce(sum, f32) {{
+        %a = loop.read %x[{place}] : f32 loop.yield %a }} : f32[{rows}]
+      %q = loop.compute par(i0: {rows}, i1: {outer}, i2: {inner}) -> map {{
+        %a = loop.read %x[{place}] : f32 %b = loop.read %m[i0] : f32
+        %d = arith.divf %a, %b : f32 loop.yield %d }} : {result} loop.yield %q }} : {result}"""
+    return f"%x: {x}", text, f"%y: {result}"
+
+
 TEXTS = {
+    "many longer rows": softmax("f32[300, 65536]", "i, j", 300, 65536),
+    "rows that cross memory": totals("f32[200, 4096, 32]", "i0, i2, i1", (200, 32, 4096)),
+    "narrow rows": totals("f32[65536, 128]", "i2, i0*4 + i1", (32, 4, 65536)),
     "a product of parts": (
         "%x: f32[96, 512], %w: f32[64, 512]",
         "%y = loop.compute par(i0: 96, i1: 64) red(i2: 512) -> reduce(sum, f32) "
@@ -383,7 +399,7 @@ GPU = {
     "early_bytes": ("0", "rows with weights"),
     "walked_row": ("8192", "long rows of three"),
     "walked_tile": ("2048", "long rows of three"),
-    "long_walked_tile": ("4096", "few_long_rows"),
+    "long_walked_tile": ("4096", "many longer rows"),
     "symbolic_walked_tile": ("1024", "symbolic_images"),
     "column_block": ("16", "few_long_columns"),
     "column_tile": ("1024", "split_symbolic_axes"),
@@ -460,6 +476,10 @@ GPU = {
     "added_sums": ("100", "a product of 8 bits"),
     "whole_rows": ("20", "checked rows"),
     "few_points": ("0", "reads_at_checked_places"),
+    "instance_points": ("1000000000", "few_long_rows"),
+    "crossed_points": ("1000000000", "rows that cross memory"),
+    "narrow_bytes": ("8", "narrow rows"),
+    "narrow_columns": ("16", "narrow rows"),
     "split_fills": ("1000", "few_long_columns"),
     "split_points": ("1000000", "few_long_columns"),
     "split_rows": ("32", "few_long_columns"),

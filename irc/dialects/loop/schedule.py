@@ -310,6 +310,9 @@ GPU: Mapping[str, Key] = {
     "unrolled": Key(
         "the own points of a row are combined one after the other, without a loop", flag),
     "order": Key("the numbers of the row axes, from the outermost to the innermost", places),
+    "own_order": Key(
+        "the numbers of the own axes that a tile spans, from the outermost to the innermost, which "
+        "all members have alike and combine in any order; without it: as they stand", places),
     "tile_axes": Key(
         "of a pointwise kernel: two row axes that a tile spans, the second one contiguous where it "
         "is written, the first where it is read; of any: the one axis that a tile of rows spans, "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from irc.analysis.loop import reads_by_source
 from irc.dialects import loop, sym
 from irc.ir import attributes as A
-from irc.ir.core import Block, Operation, Region
-from irc.ir.location import fuse
+from irc.ir.builder import Builder
+from irc.ir.core import Block, Operation, Region, Value
+from irc.ir.location import Location, fuse
 from irc.ir.symbols import Dim
 from irc.passes.common.bodies import axes_of, make_axes
 
@@ -26,13 +27,8 @@ def group_members(
         if any(user.parent_op not in inside for user in result.users)
     ]
     block = Block()
-    group = loop.GroupOp(
-        (),
-        [value.type for value in stored],
-        {"axes": make_axes(extents), **sym.range_entry(members[0])},
-        (Region([block]),),
-        fuse([m.location for m in members], "group-computes"),
-    )
+    location = fuse([m.location for m in members], "group-computes")
+    group = _group(block, extents, stored, location, sym.range_entry(members[0]))
     first = members[0]
     assert first.parent is not None
     first.parent.insert_before(group, first)
@@ -44,9 +40,33 @@ def group_members(
         member.attributes.pop(sym.WHEN, None)  # the group's now
         block.append(member)
         name_unit_axes(member, group)
+    _store(block, stored)
+    return group
+
+
+def make_group(
+    builder: Builder, extents: Sequence[Dim], block: Block, stored: Sequence[Value]
+) -> loop.GroupOp:
+    """Insert a group of the computes of a block, which share axes of such extents first, and of
+    which it stores such results."""
+    location = fuse([member.location for member in block.ops], "group-computes")
+    group = builder.insert(_group(block, extents, stored, location, {}))
+    _store(block, stored)
+    return group
+
+
+def _group(
+    block: Block, extents: Sequence[Dim], stored: Sequence[Value], location: Location,
+    entries: Mapping[str, A.Attribute],
+) -> loop.GroupOp:  # fmt: skip
+    types = [value.type for value in stored]
+    attributes = {"axes": make_axes(extents), **entries}
+    return loop.GroupOp((), types, attributes, (Region([block]),), location)
+
+
+def _store(block: Block, stored: Sequence[Value]) -> None:
     segments = A.DenseIntsAttr((len(stored), 0, 0))
     block.append(loop.YieldOp(stored, (), {"operandSegmentSizes": segments}))
-    return group
 
 
 def name_unit_axes(member: Operation, group: loop.GroupOp) -> None:

@@ -10,14 +10,14 @@ import attrs
 from irc.analysis.contraction import contraction_of, tiled
 from irc.analysis.cost import cost_of, told
 from irc.analysis.depth_parts import cut_axis, leading_axes
-from irc.analysis.loop import array_bytes, estimate, points
+from irc.analysis.loop import array_bytes, estimate, points, read_offset
 from irc.dialects import loop, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, Expr, ceildiv, coefficient, dim_sum, free_symbols, known_divisible
+from irc.ir.symbols import Dim, Expr, ceildiv, coefficient, free_symbols, known_divisible
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 from irc.passes.common.bodies import (
     Body,
@@ -284,7 +284,7 @@ def _depth_parts(op: loop.ComputeOp, parts: int, gpu: GpuFeatures) -> Split:
 
 def _lies_along(op: loop.ComputeOp, name: str) -> bool:
     """Whether something is read whose elements lie side by side along an axis."""
-    return any(coefficient(_offset_of(read), name) == 1 for read in op.reads)
+    return any(coefficient(read_offset(read), name) == 1 for read in op.reads)
 
 
 def _element_bytes(value: Value) -> int:
@@ -422,7 +422,7 @@ def _contiguous(op: loop.ComputeOp, kind: str, other: str) -> set[Value]:
     others = {a.name for a in op.axis_list if a.kind == other}
     arrays = set()
     for read in op.reads:
-        offset = _offset_of(read)
+        offset = read_offset(read)
         along = [a.name for a in op.axis_list if a.kind == kind]
         if free_symbols(offset) & others and any(coefficient(offset, n) == 1 for n in along):
             arrays.add(read.source)
@@ -433,14 +433,6 @@ def _reads_several(op: loop.ComputeOp) -> bool:
     """Whether results of a reduction are of elements of several arrays of 32 bits, side by side."""
     types = [a.type for a in _contiguous(op, "par", "red") if isinstance(a.type, TensorType)]
     return len(types) > 1 and {element_bytes(type_.element) for type_ in types} == {4}
-
-
-def _offset_of(read: loop.ReadOp) -> Dim:
-    """Where what is read lies in its array."""
-    type_ = read.source.type
-    assert isinstance(type_, TensorType)
-    strides = contiguous_strides(type_.shape) if type_.strides is None else type_.strides
-    return dim_sum([i * s for i, s in zip(read.indices, strides, strict=True)])
 
 
 def _store_outside(group: loop.GroupOp) -> None:

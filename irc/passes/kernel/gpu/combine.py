@@ -34,9 +34,12 @@ BOOL_OPS = {
     "min": "arith.andi",
 }  # fmt: skip
 
+# Combiners that say where points are: the first of several that are alike.
+TELL_PLACES = frozenset({"argmin", "argmax"})
+
 # Combiners whose step needs to be called with the tiles in their order: counts of points seen come
 # from a turn's number, and the first NaN is the one that stays.
-TURNS_MATTER = frozenset({"moments", "argmin", "argmax"})
+TURNS_MATTER = TELL_PLACES | {"moments"}
 
 
 def identity(combiner: str, element: Type) -> Any:

@@ -24,12 +24,7 @@ import attrs
 from irc.dialects import kernel, loop
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import (
-    Dim,
-    Range,
-    ceildiv,
-    dim_product,
-)
+from irc.ir.symbols import Dim, Range, ceildiv, dim_product
 from irc.ir.types import f32, i1, index
 from irc.passes.kernel.gpu.combine import TURNS_MATTER, Reduction, convert
 from irc.passes.kernel.gpu.contraction import form_contraction, has_contraction
@@ -38,12 +33,8 @@ from irc.passes.kernel.gpu.evaluate import Point, decomposed
 from irc.passes.kernel.gpu.frame import KernelFrame
 from irc.passes.kernel.gpu.loop_parts import LoopPart, loop_parts, peeled_parts
 from irc.passes.kernel.gpu.odd_rows import OddRows, row_group
-from irc.passes.kernel.gpu.plan import (
-    GpuMember,
-    Origin,
-    accesses,
-    plan_for_gpu,
-)
+from irc.passes.kernel.gpu.own_points import has_any_order
+from irc.passes.kernel.gpu.plan import GpuMember, Origin, accesses, plan_for_gpu
 from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.scans import Scans
 from irc.passes.kernel.gpu.schedule import default_schedule, power_of_two
@@ -309,8 +300,19 @@ class _GpuKernel:
         if member.folded:
             axes.update(decomposed(self.b, self.row_point[-1], member.folded))
         if linear is not None:
-            axes.update(decomposed(self.b, linear, member.tiled))
+            axes.update(decomposed(self.b, linear, [member.tiled[k] for k in self._own(member)]))
         return Point(axes)
+
+    def _own(self, member: GpuMember) -> Sequence[int]:
+        """The order of a member's own axes."""
+        own = range(len(member.tiled))
+        if "own_order" not in self.frame.settings:
+            return own
+        order = self.frame.entry("own_order").values
+        if sorted(order) != list(own) or not has_any_order(self.plan):
+            text = f"own axes can't have the order {order} of the schedule"
+            raise InvalidIR(text, op=self.plan.op)
+        return order
 
     def _finish_rows(self, member: GpuMember) -> None:
         """Stores of a member without own axes."""

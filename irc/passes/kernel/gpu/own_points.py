@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
+
 from irc.analysis.loop import estimate
 from irc.ir.symbols import Dim, coefficient, free_symbols, known_divisor, symbol
+from irc.passes.kernel.gpu.combine import TELL_PLACES
 from irc.passes.kernel.gpu.odd_rows import GROUP_BYTES
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, accesses
 from irc.passes.kernel.gpu.transposed import contiguous_axis
@@ -49,6 +53,66 @@ def row_order(plan: GpuPlan) -> list[int] | None:
     return None
 
 
+def own_order(plan: GpuPlan, warp: int, sector_bytes: int) -> list[int] | None:
+    """The order of the own axes, outermost first, in which a warp's lanes touch the fewest sectors
+    of memory; None for their own order, which stays where members have other axes than others, or
+    are combined in their order."""
+    orders = [order for member in plan.members if member.own for order in _stepped(plan, member)]
+    if not orders or not has_any_order(plan):
+        return None
+    best = min([list(range(len(orders[0]))), *orders],
+               key=lambda order: _sectors(plan, order, warp, sector_bytes))  # fmt: skip
+    return None if best == sorted(best) else best
+
+
+def has_any_order(plan: GpuPlan) -> bool:
+    """Whether the own points of all members lie in the same axes, and may come in any order."""
+    own = [m for m in plan.members if m.own]
+    extents = {tuple(a.extent for a in m.tiled) for m in own}
+    outputs = [o for m in plan.members for o in m.compute.output_list]
+    return len(extents) == 1 and all(
+        o.kind == "map" or (o.kind == "reduce" and o.combiner not in TELL_PLACES)
+        for o in outputs
+    )
+
+
+def _stepped(plan: GpuPlan, member: GpuMember) -> Iterator[list[int]]:
+    """For what a member reads or stores along its own axes: these by how far a step moves."""
+    lengths = [estimate(a.extent) for a in member.tiled]
+    for other, offset, _, _ in accesses(plan):
+        if other is member and (steps := _steps(member, offset)):
+            yield sorted(range(len(steps)), key=lambda k: (lengths[k] > 1, -abs(steps[k])))
+
+
+def _steps(member: GpuMember, offset: Dim) -> list[int]:
+    """How far a step along each of the own axes moves; none where one isn't known."""
+    steps = [coefficient(offset, a.name) for a in member.tiled]
+    known = [step for step in steps if isinstance(step, int)]
+    return known if len(known) == len(steps) else []
+
+
+def _sectors(plan: GpuPlan, order: Sequence[int], warp: int, sector_bytes: int) -> int:
+    """The sectors of memory that a row's first lanes touch in all that is read and stored."""
+    total = 0
+    for member, offset, size, _ in accesses(plan):
+        steps = _steps(member, offset) if member.own else []
+        if len(steps) == len(order):
+            sizes = [max(1, estimate(member.tiled[k].extent)) for k in order]
+            points = _first_points(sizes, warp)
+            places = {
+                sum(steps[k] * place for k, place in zip(order, point, strict=True))
+                for point in points
+            }
+            total += len({place * size // sector_bytes for place in places})
+    return total
+
+
+def _first_points(sizes: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
+    """The first points of a space in order, at most so many."""
+    # `product` makes lists of its ranges: what isn't reached of outer axes is cut.
+    return itertools.islice(itertools.product(*[range(min(n, count)) for n in sizes]), count)
+
+
 def next_row(plan: GpuPlan, member: GpuMember) -> str:
     """The axis along which a tile's next row is found."""
     if member.folded:
@@ -69,9 +133,11 @@ def begins_at_groups(plan: GpuPlan) -> bool:
 
 __all__ = [
     "begins_at_groups",
+    "has_any_order",
     "longest_own",
     "moves_along",
     "next_row",
+    "own_order",
     "power_of_two",
     "row_order",
     "stores_along",

@@ -31,6 +31,7 @@ from irc.passes.kernel.gpu.own_points import (
     longest_own,
     moves_along,
     next_row,
+    own_order,
     power_of_two,
     row_order,
     stores_along,
@@ -86,6 +87,8 @@ def default_schedule(
         warps = _columns(plan, gpu, entries)
     else:
         warps = _rows(plan, gpu, entries)
+        if order := own_order(plan, gpu.warp, gpu.sector_bytes):
+            entries["own_order"] = A.DenseIntsAttr(order)
     if entries["r_block"] != A.IntegerAttr(0):
         entries.setdefault("persistent", A.FALSE)
         entries["turns"] = A.TRUE

@@ -57,7 +57,7 @@ def transposed_tile(plan: GpuPlan, gpu: GpuFeatures) -> Transposed | None:
     read = None if written is None else _read_axis(plan, written)
     if written is None or read is None:
         return None
-    outer, inner = _run(plan, read, {written}), _run(plan, written, {read})
+    outer, inner = _run(plan, read, {written}, gpu), _run(plan, written, {read}, gpu)
     if set(outer) & set(inner):
         outer, inner = (read,), (written,)
     sizes = [estimate(dim_product([plan.rows[k] for k in run])) for run in (outer, inner)]
@@ -94,22 +94,31 @@ def _read_axis(plan: GpuPlan, written: int) -> int | None:
     return next((m.rows.index(name) for m, name in axes if name is not None), None)
 
 
-def _run(plan: GpuPlan, axis: int, taken: set[int]) -> Run:
-    """The axes that `axis` lies in, one in the other, in every access, but those taken."""
+def _run(plan: GpuPlan, axis: int, taken: set[int], gpu: GpuFeatures) -> Run:
+    """The axes that `axis` lies in, one in the other, in every access, but those taken. Where they
+    are short, in every access that moves along it: channels of a group, whose mean is looked up."""
     run: Run = (axis,)
-    while (around := _around(plan, run, taken)) is not None:
+    while (around := _around(plan, run, taken, loosely=False)) is not None:
+        run = (around, *run)
+    while (
+        estimate(dim_product([plan.rows[k] for k in run])) < gpu.transpose_blocks[-1]
+        and (around := _around(plan, run, taken, loosely=True)) is not None
+    ):
         run = (around, *run)
     return run
 
 
-def _around(plan: GpuPlan, run: Run, taken: set[int]) -> int | None:
-    """The axis of which each step goes over the whole run in every access."""
+def _around(plan: GpuPlan, run: Run, taken: set[int], loosely: bool) -> int | None:
+    """The axis of which each step goes over the whole run in every access; loosely: in every one
+    that moves along the run."""
     points = dim_product([plan.rows[k] for k in run])
     for axis, extent in enumerate(plan.rows):
         if axis in run or axis in taken or estimate(extent) < 2:
             continue
         for member, offset, _, _ in accesses(plan):
             step = coefficient(offset, member.rows[run[-1]])
+            if loosely and step == 0:
+                continue
             if step is None or coefficient(offset, member.rows[axis]) != points * step:
                 break
         else:
