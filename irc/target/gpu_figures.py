@@ -380,6 +380,9 @@ class GpuFigures(Speeds):
     crossed_points: Annotated[int, Figure(
         "points", "the same where they are stored along another axis than they are read along "
         "(group_norm of f16 2x1280x16x16 by 32 with channels innermost: 17.6 us)", least=1)] = 2_000
+    few_beside: Annotated[int, Figure(
+        "times", "fewer points than a row has what is reduced beside it has at least, which each "
+        "part of the row computes anew", least=1)] = 64
     narrow_bytes: Annotated[int, Figure(
         "bytes", "of points of a row that lie side by side, of which fewer are reduced one by one "
         "with those of the rows beside them", least=1)] = 64

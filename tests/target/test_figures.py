@@ -102,6 +102,14 @@ def totals(x: str, place: str, axes: tuple[int, int, int]) -> tuple[str, str, st
 
 TEXTS = {
     "many longer rows": softmax("f32[300, 65536]", "i, j", 300, 65536),
+    "rows with few sums": (
+        "%x: f32[8, 32, 4096], %w: f32[8, 32]", """%y = loop.group (i0: 8) {
+          %m = loop.compute par(i0: 8) red(i1: 32) -> reduce(sum, f32) {
+            %a = loop.read %w[i0, i1] : f32 loop.yield %a } : f32[8]
+          %q = loop.compute par(i0: 8, i1: 32, i2: 4096) -> map {
+            %a = loop.read %x[i0, i1, i2] : f32 %b = loop.read %m[i0] : f32
+            %c = arith.mulf %a, %b : f32 loop.yield %c } : f32[8, 32, 4096]
+          loop.yield %q } : f32[8, 32, 4096]""", "%y: f32[8, 32, 4096]"),
     "rows that cross memory": totals("f32[200, 4096, 32]", "i0, i2, i1", (200, 32, 4096)),
     "narrow rows": totals("f32[65536, 128]", "i2, i0*4 + i1", (32, 4, 65536)),
     "a product of parts": (
@@ -480,6 +488,7 @@ GPU = {
     "crossed_points": ("1000000000", "rows that cross memory"),
     "narrow_bytes": ("8", "narrow rows"),
     "narrow_columns": ("16", "narrow rows"),
+    "few_beside": ("100000", "rows with few sums"),
     "split_fills": ("1000", "few_long_columns"),
     "split_points": ("1000000", "few_long_columns"),
     "split_rows": ("32", "few_long_columns"),

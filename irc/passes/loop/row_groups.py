@@ -24,9 +24,9 @@ from irc.target import Target
 class GroupRows:
     """A group of reductions of rows and what is computed from their results.
 
-    members: all, in order. sizes: of the axes that they share; own: of those that they have of
-    their own. powers: by a sum of powers of e below a maximum, which is had with that in one walk,
-    the sum.
+    members: all, in order. sizes: of the axes that they share; own: of those that members along
+    rows have of their own; others have a point for each row, or reduce a few. powers: by a sum of
+    powers of e below a maximum, which is had with that in one walk, the sum.
     """
 
     group: loop.GroupOp
@@ -43,8 +43,8 @@ class GroupRows:
             for read in member.reads:
                 maker = read.source.defining_op
                 if maker in self.maps:
-                    combined = is_reduction(maker) and self.is_of_rows(read.source)
-                    phase = max(phase, self.sums[maker] + 1 if combined else self.maps[maker])
+                    phase = max(phase, self.sums[maker] + 1 if self.combines(read.source)
+                                else self.maps[maker])  # fmt: skip
             self.maps[member] = self.sums[member] = phase
             if member in self.powers:
                 self.sums[member] = self.sums[self.powers[member].maximum.member.compute]
@@ -83,8 +83,18 @@ class GroupRows:
         return all(size == 1 for size in type_of(value).shape[self.shared :])
 
     def along(self) -> Iterator[loop.ComputeOp]:
-        """The members that have axes of their own."""
-        return (member for member in self.members if _own(member, self.shared))
+        """The members that go along rows."""
+        return (member for member in self.members if self.goes_along(member))
+
+    def goes_along(self, member: loop.ComputeOp) -> bool:
+        """Whether a member goes along rows."""
+        return [a.extent for a in _own(member, self.shared)] == list(self.own)
+
+    def combines(self, value: Value) -> bool:
+        """Whether a value is a reduction of a member along rows."""
+        member = value.defining_op
+        assert isinstance(member, loop.ComputeOp)
+        return self.is_of_rows(value) and is_reduction(member) and self.goes_along(member)
 
     def stored(self, member: Operation) -> list[Value]:
         """The results of a member along rows that the group stores."""
@@ -173,13 +183,19 @@ def rows_of(group: loop.GroupOp, target: Target) -> GroupRows | str:
         members.append(member)
         own |= {tuple(a.extent for a in axes)} if axes else set()
     rows_sizes, own_sizes = _known(sizes), [_known(each) for each in own]
-    if len(own_sizes) != 1 or not rows_sizes or not own_sizes[0]:
-        return "its members have no equal axes of known size"
+    if not own_sizes or not rows_sizes or not all(own_sizes):
+        return "sizes aren't known"
     if not any(map(is_reduction, members)):
         return "its members reduce nothing"
+    longest = max(own_sizes, key=math.prod)
+    if any(math.prod(each) * target.gpu.few_beside > math.prod(longest)
+           for each in own_sizes if each != longest):  # fmt: skip
+        return "its members have no equal axes, and some of them not few points"
     powers = walked_together(plan_for_gpu(flatten(group)))
     by_sum: dict[Operation, SummedPowers] = {p.total.member.compute: p for p in powers}
-    rows = GroupRows(group, tuple(members), rows_sizes, own_sizes[0], by_sum)
+    rows = GroupRows(group, tuple(members), rows_sizes, longest, by_sum)
+    if not all(rows.goes_along(m) or all(map(rows.is_of_rows, m.results)) for m in members):
+        return "its members have no equal axes"
     across = [_lies_across(each, reads[0], shared)
               for each in rows.along() for reads in rows.sources(each).values()]  # fmt: skip
     return "its rows lie across memory" if any(across) or not across else rows

@@ -184,7 +184,7 @@ class _PartKernel:
             maker, of_rows = old.defining_op, self.rows.is_of_rows(old)
             assert isinstance(maker, loop.ComputeOp)
             results: Sequence[Value]
-            if of_rows and is_reduction(maker):
+            if self.rows.combines(old):
                 results = self._combination(maker)
             elif of_rows or self.whole:
                 results = self._same(maker)
@@ -208,17 +208,24 @@ class _PartKernel:
         self.known = known
 
     def _same(self, member: loop.ComputeOp) -> Sequence[Value]:
-        """The maps of a member for each row, or over all axes, at the axes that are shared here."""
-        numbers, sizes = _maps(member), self.sizes
+        """What a member has for each row, or its maps over all axes, at the axes shared here."""
+        every = range(len(member.output_list))
+        numbers, sizes = _maps(member) if self.whole else every, [*self.sizes]
+        mapping: dict[str, Dim] = {}
+        for k, a in enumerate(member.axis_list):
+            if k < self.rows.shared or self.whole:
+                mapping[a.name] = axis(k)
+            elif a.extent == 1:
+                mapping[a.name] = 0
+            else:
+                mapping[a.name] = axis(len(sizes))
+                sizes.append(a.extent)
         names = {axis_name(k): n for k, n in enumerate(sizes)}
-        mapping: dict[str, Dim] = {
-            a.name: axis(k) if k < self.rows.shared or self.whole else 0
-            for k, a in enumerate(member.axis_list)
-        }
         body = self._body(member, numbers, mapping, names)
         results = [r for number in numbers for r in member.results_of(number)]
-        types = [type_of(r) if self.whole else self._local(r, sizes) for r in results]
-        axes, outputs = make_axes(sizes), [loop.MAP] * len(numbers)
+        types = [type_of(r) if self.whole else self._local(r, self.sizes) for r in results]
+        axes = make_axes(sizes, range(len(self.sizes), len(sizes)))
+        outputs = [member.output_list[number] for number in numbers]
         return make_compute(self.builder, axes, outputs, types, body, (), member).results
 
     def _part(self, member: loop.ComputeOp, numbers: Sequence[int]) -> Sequence[Value]:
@@ -346,8 +353,10 @@ class _PartKernel:
         of_row = self.rows.is_of_rows(old)
         new = self.value(old)
         old.replace_uses_if(new, lambda user: user is read)
-        rank = self.rows.shared if self.whole else len(self.sizes)
-        read.attributes["indices"] = A.DimsAttr(axes_of(rank if of_row else axes))
+        if of_row:
+            axes = self.rows.shared if self.whole else len(self.sizes)
+        units = (0,) * (type_of(new).rank - axes)
+        read.attributes["indices"] = A.DimsAttr((*axes_of(axes), *units))
 
     def _local(
         self, value: Value, sizes: Sequence[Dim], element: Type | None = None

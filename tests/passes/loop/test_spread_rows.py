@@ -50,7 +50,7 @@ def check(call: Callable[..., Any], *arguments: Tensor, kernels: int) -> None:
         module, told = staged(call, arguments, stage)
         assert any("rows are spread in" in text for text in told), told
         for result, close, alike in zip(irc.run(module, *arguments), precise, eager, strict=True):
-            tolerance = 2e-5 if alike.dtype is torch.float32 else 4e-3
+            tolerance = 5e-5 if alike.dtype is torch.float32 else 4e-3
             torch.testing.assert_close(
                 result.double(), close, rtol=tolerance, atol=tolerance, equal_nan=True)
             assert result.dtype is alike.dtype and steps(result) == steps(alike)
@@ -126,6 +126,23 @@ def test_rows_that_cross_memory_are_spread_however_many_they_are() -> None:
     """Of 256 rows that are stored along another axis than they are read along."""
     x = rows(32, 64, 56, 56).contiguous(memory_format=LAST)
     check(lambda x: F.group_norm(x, 8).contiguous(), x, kernels=3)
+
+
+def gradients(call: Callable[..., Tensor]) -> Callable[..., Any]:
+    """The gradients of what a call is given but the last argument, which is its result's."""
+    return lambda *arguments: torch.func.vjp(call, *arguments[:-1])[1](arguments[-1])
+
+
+def test_gradients_of_norms_and_softmaxes() -> None:
+    """Sums over a group's channels, which are few, are computed anew for each part."""
+    x, w, b = rows(1, 32, 96, 96), rows(32), rows(32) + 1
+    group_norm = gradients(lambda x, w, b: F.group_norm(x, 4, w, b))
+    check(group_norm, x, w, b, rows(1, 32, 96, 96), kernels=5)
+    last = rows(1, 32, 96, 96).contiguous(memory_format=LAST)
+    check(group_norm, x.contiguous(memory_format=LAST), w, b, last, kernels=5)
+    check(gradients(lambda x, w: F.layer_norm(x, (65536,), w)),
+          rows(2, 65536), rows(65536), rows(2, 65536), kernels=5)  # fmt: skip
+    check(gradients(lambda x: x.softmax(-1)), rows(2, 65536), rows(2, 65536), kernels=3)
 
 
 @pytest.mark.parametrize("call, arguments, reason", [
