@@ -86,6 +86,24 @@ def rows() -> Iterator[tuple[str, Callable[..., Tensor], tuple[int, ...]]]:
     yield "max_pool of lines", lambda x: F.max_pool1d(x, 3, 2, 1), (4, 64, 1000)
 
 
+def few_rows() -> Iterator[tuple[str, Callable[..., Tensor], tuple[int, ...]]]:
+    """What is done with few long rows: logits of a token, images of a decoder."""
+    yield "softmax of a row", lambda x: x.softmax(-1), (1, 128_256)
+    yield "softmax of eight rows", lambda x: x.softmax(-1), (8, 128_256)
+    yield "softmax of odd rows", lambda x: x.softmax(-1), (2, 50_021)
+    yield "softmax of a long row", lambda x: x.softmax(-1), (1, 1 << 22)
+    yield "logsumexp of a row", lambda x: x.logsumexp(-1), (1, 128_256)
+    yield "layer_norm of a row", lambda x: F.layer_norm(x, x.shape[-1:]), (1, 128_256)
+    yield "normalize of rows", lambda x: F.normalize(x, dim=-1), (2, 50_021)
+    yield "argmax of a row", lambda x: x.argmax(-1), (1, 128_256)
+    for sizes in ((1, 512, 64, 64), (2, 320, 64, 64), (1, 128, 512, 512)):
+        yield f"group_norm {'x'.join(map(str, sizes))}", _activated_norm, sizes
+
+
+def _activated_norm(x: Tensor) -> Tensor:
+    return F.silu(F.group_norm(x, 32))
+
+
 def cases(times: int = 1) -> dict[str, Case]:
     """All cases by name, with `times` as many images, rows or batches."""
     made: dict[str, Case] = {}
@@ -96,6 +114,11 @@ def cases(times: int = 1) -> dict[str, Case]:
     for name, call, (first, *sizes) in rows():
         square = name == "transposed and not"
         made[name] = call, (randn(first if square else times * first, *sizes),)
+    for name, call, sizes in few_rows():
+        x = randn(*sizes)
+        made[name] = call, (x,)
+        if x.dim() == 4:
+            made[f"{name}-last"] = call, (x.contiguous(memory_format=torch.channels_last),)
     grid = torch.rand(times * 2, 48, 48, 2) * 2 - 1
     many, points = times * 256, times * 100_000
     classes, columns = places(1000, many), places(1000, many, 300)

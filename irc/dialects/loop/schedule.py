@@ -99,7 +99,7 @@ def places(value: Attribute) -> str:
     """Different numbers from 0 on."""
     dims = value.values if isinstance(value, A.DenseIntsAttr) else (-1,)
     fits = len(set(dims)) == len(dims) and all(n >= 0 for n in dims)
-    return "" if fits else f"{_shown(value)}, not numbers of row axes, each once"
+    return "" if fits else f"{_shown(value)}, not numbers of axes, each once"
 
 
 def place_pairs(value: Attribute) -> str:
@@ -311,8 +311,8 @@ GPU: Mapping[str, Key] = {
         "the own points of a row are combined one after the other, without a loop", flag),
     "order": Key("the numbers of the row axes, from the outermost to the innermost", places),
     "own_order": Key(
-        "the numbers of the own axes that a tile spans, from the outermost to the innermost, which "
-        "all members have alike and combine in any order; without it: as they stand", places),
+        "of several own axes that all members have alike and combine in any order: their numbers, "
+        "from the outermost to the innermost", places),
     "tile_axes": Key(
         "of a pointwise kernel: two row axes that a tile spans, the second one contiguous where it "
         "is written, the first where it is read; of any: the one axis that a tile of rows spans, "

@@ -257,6 +257,7 @@ GPU_CASES = {
     "programs": (ROWS, 1, -1),
     "persistent": (LOOPED, True, 1, {"r_block": 65536}),
     "order": (PLANES, [1, 0, 2], [0, 0, 1]),
+    "own_order": (SHORT_ROWS, [1, 0], [0, 0]),
     "y_block": (ACROSS, 16, 3),
     "collapse": (WINDOW, PLACES, [2, 2]),
     "tile_axes": (ACROSS, PLACES, [-1, 0], {"order": [0, 1]}),

@@ -33,7 +33,7 @@ from irc.passes.kernel.gpu.evaluate import Point, decomposed
 from irc.passes.kernel.gpu.frame import KernelFrame
 from irc.passes.kernel.gpu.loop_parts import LoopPart, loop_parts, peeled_parts
 from irc.passes.kernel.gpu.odd_rows import OddRows, row_group
-from irc.passes.kernel.gpu.own_points import has_any_order
+from irc.passes.kernel.gpu.own_points import ordered_axes
 from irc.passes.kernel.gpu.plan import GpuMember, Origin, accesses, plan_for_gpu
 from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.scans import Scans
@@ -306,10 +306,10 @@ class _GpuKernel:
     def _own(self, member: GpuMember) -> Sequence[int]:
         """The order of a member's own axes."""
         own = range(len(member.tiled))
-        if "own_order" not in self.frame.settings:
+        if not ordered_axes(self.plan):
             return own
         order = self.frame.entry("own_order").values
-        if sorted(order) != list(own) or not has_any_order(self.plan):
+        if sorted(order) != list(own):
             text = f"own axes can't have the order {order} of the schedule"
             raise InvalidIR(text, op=self.plan.op)
         return order

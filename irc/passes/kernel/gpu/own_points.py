@@ -53,27 +53,26 @@ def row_order(plan: GpuPlan) -> list[int] | None:
     return None
 
 
-def own_order(plan: GpuPlan, warp: int, sector_bytes: int) -> list[int] | None:
+def own_order(plan: GpuPlan, warp: int, sector_bytes: int) -> list[int]:
     """The order of the own axes, outermost first, in which a warp's lanes touch the fewest sectors
-    of memory; None for their own order, which stays where members have other axes than others, or
-    are combined in their order."""
+    of memory."""
     orders = [order for member in plan.members if member.own for order in _stepped(plan, member)]
-    if not orders or not has_any_order(plan):
-        return None
-    best = min([list(range(len(orders[0]))), *orders],
+    return min([list(range(ordered_axes(plan))), *orders],
                key=lambda order: _sectors(plan, order, warp, sector_bytes))  # fmt: skip
-    return None if best == sorted(best) else best
 
 
-def has_any_order(plan: GpuPlan) -> bool:
-    """Whether the own points of all members lie in the same axes, and may come in any order."""
+def ordered_axes(plan: GpuPlan) -> int:
+    """How many own axes have an order that is to choose, in which all members' points lie in the
+    same ones and may come in any order; 0 where they stand as they are."""
     own = [m for m in plan.members if m.own]
     extents = {tuple(a.extent for a in m.tiled) for m in own}
     outputs = [o for m in plan.members for o in m.compute.output_list]
-    return len(extents) == 1 and all(
+    alike = len(extents) == 1 and all(
         o.kind == "map" or (o.kind == "reduce" and o.combiner not in TELL_PLACES)
         for o in outputs
     )
+    count = len(own[0].tiled) if alike else 0
+    return count if count > 1 else 0
 
 
 def _stepped(plan: GpuPlan, member: GpuMember) -> Iterator[list[int]]:
@@ -133,10 +132,10 @@ def begins_at_groups(plan: GpuPlan) -> bool:
 
 __all__ = [
     "begins_at_groups",
-    "has_any_order",
     "longest_own",
     "moves_along",
     "next_row",
+    "ordered_axes",
     "own_order",
     "power_of_two",
     "row_order",

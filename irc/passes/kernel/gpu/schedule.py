@@ -31,6 +31,7 @@ from irc.passes.kernel.gpu.own_points import (
     longest_own,
     moves_along,
     next_row,
+    ordered_axes,
     own_order,
     power_of_two,
     row_order,
@@ -87,7 +88,8 @@ def default_schedule(
         warps = _columns(plan, gpu, entries)
     else:
         warps = _rows(plan, gpu, entries)
-        if order := own_order(plan, gpu.warp, gpu.sector_bytes):
+        if ordered_axes(plan):
+            order = own_order(plan, gpu.warp, gpu.sector_bytes)
             entries["own_order"] = A.DenseIntsAttr(order)
     if entries["r_block"] != A.IntegerAttr(0):
         entries.setdefault("persistent", A.FALSE)
@@ -95,6 +97,8 @@ def default_schedule(
         entries["tile_axes"] = A.DenseIntsAttr(_column_axis(plan, entries, gpu))
     if entries["tile_axes"] == A.DenseIntsAttr(()):
         entries["order"] = A.DenseIntsAttr(row_order(plan) or range(len(plan.rows)))
+    if axes := ordered_axes(plan):
+        entries.setdefault("own_order", A.DenseIntsAttr(range(axes)))
     entries["num_warps"] = A.IntegerAttr(max(1, min(32, warps)))
     entries.setdefault("unrolled", A.FALSE)
     entries.setdefault("programs", A.IntegerAttr(0))
