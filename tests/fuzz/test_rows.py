@@ -1,5 +1,5 @@
 """Random norms, softmaxes and sums of rows, and their gradients, spread over a GPU however short
-they are: their loops and kernels agree with eager mode in double precision."""
+they are: their loops and kernels agree with those that are not spread."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ REDUCED: dict[str, Callable[[Tensor, tuple[int, ...]], Tensor]] = {
     "norm": lambda x, dims: (x * x).sum(dims, keepdim=True).add(1e-3).sqrt(),
     "var": lambda x, dims: x.var(dims, keepdim=True, correction=0).add(1e-3),
     "logsumexp": lambda x, dims: x.logsumexp(dims, keepdim=True),
-    "negative": lambda x, dims: (x < 0).sum(dims, keepdim=True).to(x.dtype),
+    "sum": lambda x, dims: x.abs().sum(dims, keepdim=True) / 8,
 }
 #: How that and the elements make the next elements.
 APPLIED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sub": lambda x, r: x - r,
     "div": lambda x, r: x / (r.abs() + 1),
     "exp": lambda x, r: (x - r).clamp(max=3).exp(),
-    "where": lambda x, r: torch.where(x < r, x * 2, r),
+    "maximum": lambda x, r: torch.maximum(x, r / 2),
     "none": lambda x, r: x,
 }
 
@@ -98,47 +98,55 @@ def row_cases(draw: Any) -> RowCase:
     longest = draw(st.sampled_from([1, 5, 7, 16, 37, 64, 97]))
     own = tuple(draw(st.permutations([*draw(st.lists(st.integers(1, 6), max_size=2)), longest])))
     count = len(rows) + len(own)
-    steps = st.tuples(st.sampled_from(sorted(REDUCED)), st.sampled_from(sorted(APPLIED)))
+    # What gradients are of is smooth: a last bit decides nothing.
+    gradients = draw(st.sampled_from([False, False, True]))
+    jumps = {"amax", "amin", "sum", "maximum"} if gradients else set()
+    steps = st.tuples(st.sampled_from(sorted(set(REDUCED) - jumps)),
+                      st.sampled_from(sorted(set(APPLIED) - jumps)))  # fmt: skip
     softmax = draw(st.booleans())
-    kinds = draw(st.lists(steps, min_size=0 if softmax else 1, max_size=2))
+    done = draw(st.lists(steps, min_size=0 if softmax else 1, max_size=2))
+    dtype = draw(st.sampled_from([torch.float32, torch.float32, torch.bfloat16]))
+    if dtype is torch.bfloat16:
+        # Rounded sums in another order are a bit of bf16 apart, which powers make much of.
+        done, gradients = done[: 0 if softmax else 1], False
     return RowCase(
-        rows, own, tuple(draw(st.permutations(range(count)))), tuple(kinds), softmax,
-        draw(st.booleans()), draw(st.sampled_from([False, False, True])),
-        draw(st.sampled_from([False, False, False, True])),
-        draw(st.sampled_from([torch.float32, torch.float32, torch.bfloat16])),
-        draw(st.sampled_from([1, 2, 5])), draw(st.sampled_from([4, 16, 64])),
+        rows, own, tuple(draw(st.permutations(range(count)))), tuple(done), softmax,
+        draw(st.booleans()), gradients, draw(st.sampled_from([False, False, False, True])),
+        dtype, draw(st.sampled_from([1, 2, 5])), draw(st.sampled_from([4, 16, 64])),
         draw(st.sampled_from([1, 8, 64])), draw(st.integers(0, 1 << 16)),
     )  # fmt: skip
 
 
-def spread(module: Any, case: RowCase, last: str) -> int:
-    """Lower a program for a GPU on which all rows are too long; how often they were spread."""
-    target = (f"#irc.target<sm_90, instance_points = 1, crossed_points = 1, least_parts = 2, "
-              f"narrow_columns = {case.narrow}>")  # fmt: skip
-    pass_ = f"spread-rows{{part_points={case.part_points} most_points={case.most_points}}}"
-    count = 0
+def lowered(module: Any, target: str, pass_: str, last: str) -> tuple[Any, int]:
+    """A program behind a stage, with `spread-rows` so; how often it spread rows."""
+    module, count = module.clone(), 0
     for name, text in stages("sm_90", from_mapping({})).items():
         context = PassContext(target=target)
         PassManager.parse(text.replace("spread-rows", pass_), verify="each").run(module, context)
         count += context.statistics["spread-rows", "spread"]
         if name == last:
-            return count
+            return module, count
     raise AssertionError(last)
 
 
 def agrees(case: RowCase, compile_it: bool) -> int:
-    """Whether a case's loops, and its kernels, do what eager mode does; how often it was spread."""
+    """Whether a case's loops, and its kernels, on a GPU for which all rows are too long, do what
+    those of another one do; how often it was spread."""
     arguments = case.arguments()
-    expected = case.program(*[a.double() for a in arguments])
-    module, count = irc.trace(case.program, arguments), 0
+    traced, count = irc.trace(case.program, arguments), 0
+    whole, spread_before = lowered(traced, "sm_90", "spread-rows", "fuse-loops")
+    expected = irc.run(whole, *arguments)
+    target = (f"#irc.target<sm_90, instance_points = 1, crossed_points = 1, least_parts = 2, "
+              f"narrow_columns = {case.narrow}>")  # fmt: skip
+    pass_ = f"spread-rows{{part_points={case.part_points} most_points={case.most_points}}}"
+    assert not spread_before
     for last in ("fuse-loops", "loop-to-kernel") if compile_it else ("fuse-loops",):
-        each = module.clone()
-        count = spread(each, case, last)
-        scale = max(1.0, *(float(e.nan_to_num(0, 0, 0).abs().max()) for e in expected if e.numel()))
-        tolerance = scale * (1e-4 if case.dtype is torch.float32 else 6e-2)
+        each, count = lowered(traced, target, pass_, last)
         for result, right in zip(irc.run(each, *arguments), expected, strict=True):
+            scale = max(1.0, float(right.double().nan_to_num(0, 0, 0).abs().max()))
+            tolerance = scale * (1e-4 if case.dtype is torch.float32 else 3e-2)
             torch.testing.assert_close(
-                result.double(), right, rtol=tolerance, atol=tolerance, equal_nan=True)
+                result, right, rtol=tolerance, atol=tolerance, equal_nan=True)
     return count
 
 

@@ -9,7 +9,7 @@ import attrs
 
 from irc.analysis.contraction import tiled
 from irc.analysis.loop import read_offset
-from irc.dialects import loop, sym
+from irc.dialects import arith, loop, sym
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, coefficient, free_symbols, symbol
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
@@ -196,9 +196,25 @@ def rows_of(group: loop.GroupOp, target: Target) -> GroupRows | str:
     rows = GroupRows(group, tuple(members), rows_sizes, longest, by_sum)
     if not all(rows.goes_along(m) or all(map(rows.is_of_rows, m.results)) for m in members):
         return "its members have no equal axes"
+    if any(_asks_for_extremes(rows, member) for member in members):
+        return "a member asks which points are extremes, which kernels may compute by a bit apart"
     across = [_lies_across(each, reads[0], shared)
               for each in rows.along() for reads in rows.sources(each).values()]  # fmt: skip
     return "its rows lie across memory" if any(across) or not across else rows
+
+
+def _asks_for_extremes(rows: GroupRows, member: loop.ComputeOp) -> bool:
+    """Whether points are compared for equality with a result of rows, as an extreme's gradient
+    does: each kernel computes them anew, and what takes the place of a division, or rounds, is
+    decided in each by what else it has."""
+    for op in member.block.ops:
+        if isinstance(op, arith.CmpFOp) and op.predicate[1:] in ("eq", "ne"):
+            for operand in op.operands:
+                read = operand.defining_op
+                if isinstance(read, loop.ReadOp) and rows.has(read.source):
+                    if rows.combines(read.source):
+                        return True
+    return False
 
 
 def _own(member: loop.ComputeOp, shared: int) -> list[loop.AxisAttr]:

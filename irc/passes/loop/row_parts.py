@@ -77,7 +77,7 @@ class Spread:
         once = [value for value in group.yield_op.values if rows.is_of_rows(value)]
         maps = [m for m in rows.along() if self.apart and rows.stored(m)]
         once += [value for value in writer.read_by(maps) if value not in once]
-        stored |= writer.combined(once)
+        stored |= writer.once(once)
         for member in maps:
             stored |= writer.lone(member, stored)
         for value, result in zip(group.yield_op.values, group.results, strict=True):
@@ -92,6 +92,7 @@ class _PartWriter:
     def __init__(self, spread: Spread, builder: Builder) -> None:
         self.spread, self.rows, self.builder = spread, spread.rows, builder
         self.partials: dict[Value, Value] = {}
+        self.combined: dict[Value, Value] = {}
         self.part_sizes = [n for n in spread.parts if n > 1]
 
     # -- kernels
@@ -105,19 +106,21 @@ class _PartWriter:
                 kernel.reduce(member)
         along = [] if self.spread.apart else [m for m in rows.along() if rows.maps[m] == phase]
         stored = {value: kernel.value(value) for m in along for value in rows.stored(m)}
-        outside = kernel.close([*kernel.reduced.values(), *stored.values()])
-        self.partials |= zip(kernel.reduced, outside, strict=False)
+        made = (kernel.reduced, kernel.combined, stored)
+        outside = iter(kernel.close([value for values in made for value in values.values()]))
+        self.partials |= {old: next(outside) for old in kernel.reduced}
+        self.combined |= {old: next(outside) for old in kernel.combined}
         return {
-            old: self.builder.value(layout.ViewOp, new, offset=0, result_types=old.type)
-            for old, new in zip(stored, outside[len(kernel.reduced) :], strict=True)
+            old: self.builder.value(layout.ViewOp, next(outside), offset=0, result_types=old.type)
+            for old in stored
         }
 
-    def combined(self, values: Sequence[Value]) -> dict[Value, Value]:
+    def once(self, values: Sequence[Value]) -> dict[Value, Value]:
         """A kernel that combines what the parts gave, and what is made of that, once."""
         if not values:
             return {}
         kernel = _PartKernel(self, self.rows.sizes)
-        outside = kernel.close([kernel.value(value) for value in values])
+        outside = kernel.close([kernel.alone(value) for value in values])
         return {
             old: new if new.type == old.type
             else self.builder.value(layout.ViewOp, new, offset=0, result_types=old.type)
@@ -161,7 +164,9 @@ class _PartKernel:
         self.whole = whole
         self.block = Block()
         self.builder = Builder.at_end(self.block, self.rows.group.location)
-        self.known = dict(known or {})
+        # What was combined before has one value for each part, so that all kernels have the same.
+        self.known = {**writer.combined, **(known or {})}
+        self.combined: dict[Value, Value] = {}
         self.reduced: dict[Value, Value] = {}
 
     def close(self, values: Sequence[Value]) -> list[Value]:
@@ -169,7 +174,7 @@ class _PartKernel:
         members = list(self.block.ops)
         builder = self.writer.builder
         if not members:
-            return []
+            return list(values)
         if len(members) == 1:
             members[0].detach()
             builder.insert(members[0])
@@ -192,7 +197,25 @@ class _PartKernel:
                 results = self._part(maker, _maps(maker))
             olds = [value for value in maker.results if self.rows.is_of_rows(value) is of_rows]
             self.known |= zip(olds, results, strict=True)
+            if self.rows.combines(old):
+                self.combined |= zip(olds, results, strict=True)
         return self.known[old]
+
+    def alone(self, old: Value) -> Value:
+        """The same, with one value for each row."""
+        new = self.value(old)
+        if type_of(new).rank == len(self.sizes):
+            return new
+        body = Body()
+        body.location = self.rows.group.location
+        body.finish([self._read(body, new)])
+        axes, types = make_axes(self.sizes), [self._local(old, self.sizes)]
+        return make_compute(self.builder, axes, [loop.MAP], types, body).results[0]
+
+    def _read(self, body: Body, value: Value) -> Value:
+        """Read what there is for each row, or part of it, here."""
+        place = axes_of(len(self.sizes))
+        return body.read(value, (*place, *(0,) * (type_of(value).rank - len(place))))
 
     def reduce(self, member: loop.ComputeOp) -> None:
         """Have parts of the reductions of a member, as `reduced`. Sums of powers below a maximum
@@ -296,7 +319,7 @@ class _PartKernel:
         maximum = powers.maximum
         (old,) = maximum.member.compute.results_of(maximum.output)
         part = body.read(self.writer.partials[old], place)
-        whole = body.read(self.value(old), axes_of(len(self.sizes)))
+        whole = self._read(body, self.value(old))
         nothing = body.constant(float("-inf"), part.type)
         empty = body.op("arith.cmpf", part, nothing, type=i1, predicate="oeq")
         total = body.select(empty, body.zero(total.type), total)
@@ -361,9 +384,12 @@ class _PartKernel:
     def _local(
         self, value: Value, sizes: Sequence[Dim], element: Type | None = None
     ) -> TensorType:
-        type_ = type_of(value)
+        """The type of what stands for a value of rows here; where there is one for each row, as
+        that one lies in memory."""
+        type_, shared = type_of(value), self.rows.shared
         element = type_.element if element is None else element
-        return TensorType(tuple(sizes), element, contiguous_strides(sizes), type_.device)
+        known = strides_of(type_)[:shared] if len(sizes) == shared else contiguous_strides(sizes)
+        return TensorType(tuple(sizes), element, tuple(known), type_.device)
 
     def _partial(self, value: Value, output: loop.ResultAttr) -> TensorType:
         """What parts give of a reduction: where rows are narrow, as they lie beside each other."""

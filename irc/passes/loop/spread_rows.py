@@ -8,6 +8,7 @@ from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import coefficient
 from irc.ir.types import element_bytes
+from irc.passes.loop.localize import localize_block
 from irc.passes.loop.row_groups import GroupRows, is_reduction, rows_of, type_of
 from irc.passes.loop.row_parts import Spread
 from irc.target import Target, target_of
@@ -63,6 +64,7 @@ class SpreadRows(Pass):
         for group in [each for each in op.block.ops if isinstance(each, loop.GroupOp)]:
             rows = rows_of(group, target)
             if isinstance(rows, str):
+                context.remark(f"rows are not spread: {rows}", group)
                 continue
             if not target.idles(rows.count) and not rows.crosses():
                 context.remark(f"rows are not spread: {rows.count} keep a GPU busy", group)
@@ -79,6 +81,8 @@ class SpreadRows(Pass):
                 context.remark(f"rows are spread in {spread.count} parts: {text}", group)
                 context.count("spread")
                 spread.write()
+        if context.statistics["spread-rows", "spread"]:
+            localize_block(op.block)
 
     def spread(self, rows: GroupRows, target: Target) -> Spread | str:
         """How rows are cut into parts; a text says why they can't be."""
@@ -137,7 +141,7 @@ def _parts(rows: GroupRows, count: int, narrow: int | None) -> list[int]:
     for k in [k for k in _outermost_first(rows) if k != narrow]:
         extent = rows.own[k]
         if extent > left:
-            near = [n for n in range(-(-left // 2), 2 * left + 1) if extent % n == 0]
+            near = [n for n in range(max(2, -(-left // 2)), 2 * left + 1) if extent % n == 0]
             parts[k] = min(near, key=lambda n: abs(n - left), default=left)
             break
         parts[k], left = extent, -(-left // extent)
