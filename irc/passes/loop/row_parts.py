@@ -106,8 +106,8 @@ class _PartWriter:
                 kernel.reduce(member)
         along = [] if self.spread.apart else [m for m in rows.along() if rows.maps[m] == phase]
         stored = {value: kernel.value(value) for m in along for value in rows.stored(m)}
-        made = (kernel.reduced, kernel.combined, stored)
-        outside = iter(kernel.close([value for values in made for value in values.values()]))
+        arrays = [*kernel.reduced.values(), *kernel.combined.values(), *stored.values()]
+        outside = iter(kernel.close(arrays))
         self.partials |= {old: next(outside) for old in kernel.reduced}
         self.combined |= {old: next(outside) for old in kernel.combined}
         return {
