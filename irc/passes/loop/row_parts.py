@@ -52,11 +52,6 @@ class Spread:
         """Points of a part, by own axis."""
         return [-(-n // count) for n, count in zip(self.rows.own, self.parts, strict=True)]
 
-    @property
-    def is_even(self) -> bool:
-        """Whether all parts have as many points."""
-        return math.prod(self.sizes) * self.count == self.rows.points
-
     def cost(self) -> Cost:
         """What the kernels do."""
         moved = self.rows.moved()
