@@ -253,6 +253,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("localize"),
         Step("spread-rows", is_gpu),
         Step("split-reductions"),
+        Step("split-extremes", is_gpu),
         Step("split-scans", is_gpu),
         Step("round-stores"),
         Step("elide-rounding", rounds_once),

@@ -102,7 +102,7 @@ class SplitReductions(Pass):
                     context.count("split")
                     alone.append(combined)
             elif gpu and isinstance(inner, loop.GroupOp) and _is_starved(inner, target):
-                for member in _ungrouped(inner):
+                for member in ungrouped(inner):
                     combined = self._split(member, member, target, context)
                     context.count("split", int(combined is not None))
                     alone.append(member if combined is None else combined)
@@ -140,7 +140,7 @@ class SplitReductions(Pass):
         where it stays whole."""
         whole = _why_whole(op, outer, target)
         parts = self._parts(op, target) if whole is None else 0
-        columns = target.is_gpu and outer is op and bool(parts) and _has_columns(op)
+        columns = target.is_gpu and outer is op and bool(parts) and lies_across(op)
         least = target.gpu.part_rows if columns else self.part_points
         split = self._choose(op, parts, least) if parts else None
         if context.explains and any(o.kind == "reduce" for o in op.output_list):
@@ -165,7 +165,7 @@ class SplitReductions(Pass):
         members of the group that it stood in."""
         assert isinstance(op, loop.ComputeOp | loop.GroupOp)
         alone = []
-        for member in [op] if isinstance(op, loop.ComputeOp) else _ungrouped(op):
+        for member in [op] if isinstance(op, loop.ComputeOp) else ungrouped(op):
             entries = _entries(member)
             parts = int(getattr(entries.pop("split_k", None), "value", 1))
             if parts == 1 or not context.spend("split-reductions", member):
@@ -346,7 +346,7 @@ def gpu_parts(op: loop.ComputeOp, target: Target) -> int:
     total = points_of(op)
     results = max(points(a.extent for a in op.axis_list if a.kind == "par"), 1)
     most = gpu.split_fills * gpu.parallel
-    across = _has_columns(op)
+    across = lies_across(op)
     programs = -(-results // gpu.warp) if across else results
     least = gpu.split_rows if across else gpu.split_row_points
     rows = total // results
@@ -384,7 +384,7 @@ def _is_starved(group: loop.GroupOp, target: Target) -> bool:
     return bool(shared) and starved
 
 
-def _ungrouped(group: loop.GroupOp) -> list[loop.ComputeOp]:
+def ungrouped(group: loop.GroupOp) -> list[loop.ComputeOp]:
     """The members of a group, in its place."""
     members = [op for op in group.block.ops if isinstance(op, loop.ComputeOp)]
     block = group.parent
@@ -411,7 +411,7 @@ def _parts_first(op: loop.ComputeOp, split: Split) -> tuple[loop.ComputeOp, Spli
     return op, split
 
 
-def _has_columns(op: loop.ComputeOp) -> bool:
+def lies_across(op: loop.ComputeOp) -> bool:
     """Whether results of a reduction are of elements that lie side by side."""
     return bool(_contiguous(op, "par", "red")) and not _contiguous(op, "red", "par")
 
