@@ -7,6 +7,7 @@ to the same text for every hint. What computes cost is in `irc.analysis.cost`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from irc.analysis.positions import stays_inside
 from irc.dialects import graph, host, loop, sym
@@ -323,12 +324,20 @@ def has_effect(op: Operation) -> bool:
     return WritesMemory in traits or (Pure not in traits and not op.results)
 
 
+def strides_of(type_: Type) -> Sequence[Dim]:
+    """The strides of an array; row-major where its type has none."""
+    assert isinstance(type_, TensorType)
+    return contiguous_strides(type_.shape) if type_.strides is None else type_.strides
+
+
+def offset_of(indices: Sequence[Any], type_: Type) -> Dim:
+    """The element offset of an index into an array."""
+    return dim_sum([d * s for d, s in zip(indices, strides_of(type_), strict=True)])
+
+
 def read_offset(read: loop.ReadOp) -> Dim:
     """Where what is read lies in its array, in elements."""
-    type_ = read.source.type
-    assert isinstance(type_, TensorType)
-    strides = contiguous_strides(type_.shape) if type_.strides is None else type_.strides
-    return dim_sum([i * s for i, s in zip(read.indices, strides, strict=True)])
+    return offset_of(read.indices, read.source.type)
 
 
 def relies_on_checks(op: Operation) -> bool:

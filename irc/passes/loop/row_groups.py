@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 
 import attrs
 
 from irc.analysis.contraction import tiled
-from irc.analysis.loop import read_offset
+from irc.analysis.loop import read_offset, strides_of
 from irc.dialects import arith, loop, sym
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, coefficient, free_symbols, symbol
-from irc.ir.types import TensorType, contiguous_strides, element_bytes
+from irc.ir.types import TensorType, element_bytes
 from irc.passes.kernel.gpu.plan import plan_for_gpu
 from irc.passes.kernel.gpu.summed_powers import SummedPowers, walked_together
 from irc.passes.kernel.plan.plan import flatten
@@ -25,34 +26,49 @@ class GroupRows:
     """A group of reductions of rows and what is computed from their results.
 
     members: all, in order. sizes: of the axes that they share; own: of those that members along
-    rows have of their own; others have a point for each row, or reduce a few. powers: by a sum of
-    powers of e below a maximum, which is had with that in one walk, the sum.
+    rows have of their own; others have a point for each row, or reduce a few.
     """
 
     group: loop.GroupOp
     members: tuple[loop.ComputeOp, ...]
     sizes: tuple[int, ...]
     own: tuple[int, ...]
-    powers: dict[Operation, SummedPowers]
-    sums: dict[Operation, int] = attrs.field(init=False, factory=dict)
-    maps: dict[Operation, int] = attrs.field(init=False, factory=dict)
 
-    def __attrs_post_init__(self) -> None:
+    @functools.cached_property
+    def powers(self) -> dict[Operation, SummedPowers]:
+        """Sums of powers of e below a maximum, which are had with that in one walk, by member."""
+        powers = walked_together(plan_for_gpu(flatten(self.group)))
+        return {each.total.member.compute: each for each in powers}
+
+    @property
+    def sums(self) -> dict[Operation, int]:
+        """The phases of members' reductions: how many, each of which needs the one before it, are
+        done before them."""
+        return self._phases[0]
+
+    @property
+    def maps(self) -> dict[Operation, int]:
+        """The phases of members' maps."""
+        return self._phases[1]
+
+    @functools.cached_property
+    def _phases(self) -> tuple[dict[Operation, int], dict[Operation, int]]:
+        sums, maps = dict[Operation, int](), dict[Operation, int]()
         for member in self.members:
             phase = 0
             for read in member.reads:
                 maker = read.source.defining_op
-                if maker in self.maps:
-                    phase = max(phase, self.sums[maker] + 1 if self.combines(read.source)
-                                else self.maps[maker])  # fmt: skip
-            self.maps[member] = self.sums[member] = phase
+                if maker in maps:
+                    before = sums[maker] + 1 if self.combines(read.source) else maps[maker]
+                    phase = max(phase, before)
+            maps[member] = sums[member] = phase
             if member in self.powers:
-                self.sums[member] = self.sums[self.powers[member].maximum.member.compute]
+                sums[member] = sums[self.powers[member].maximum.member.compute]
+        return sums, maps
 
     @property
     def phases(self) -> range:
-        """How many reductions, each of which needs the one before it, are done before others: of
-        a member's reductions `sums` says it, of its maps `maps`."""
+        """All phases."""
         return range(1 + max(self.last(member) for member in self.along()))
 
     def last(self, member: loop.ComputeOp) -> int:
@@ -76,7 +92,8 @@ class GroupRows:
 
     def has(self, value: Value) -> bool:
         """Whether a value is a member's."""
-        return value.defining_op in self.maps
+        maker = value.defining_op
+        return maker is not None and maker.parent is self.group.block
 
     def is_of_rows(self, value: Value) -> bool:
         """Whether a member's result has one value a row."""
@@ -191,9 +208,7 @@ def rows_of(group: loop.GroupOp, target: Target) -> GroupRows | str:
     if any(math.prod(each) * target.gpu.few_beside > math.prod(longest)
            for each in own_sizes if each != longest):  # fmt: skip
         return "its members have no equal axes, and some of them not few points"
-    powers = walked_together(plan_for_gpu(flatten(group)))
-    by_sum: dict[Operation, SummedPowers] = {p.total.member.compute: p for p in powers}
-    rows = GroupRows(group, tuple(members), rows_sizes, longest, by_sum)
+    rows = GroupRows(group, tuple(members), rows_sizes, longest)
     if not all(rows.goes_along(m) or all(map(rows.is_of_rows, m.results)) for m in members):
         return "its members have no equal axes"
     if any(_asks_for_extremes(rows, member) for member in members):
@@ -257,9 +272,4 @@ def type_of(value: Value) -> TensorType:
     return value.type
 
 
-def strides_of(type_: TensorType) -> Sequence[Dim]:
-    """The strides of an array; row-major where its type has none."""
-    return contiguous_strides(type_.shape) if type_.strides is None else type_.strides
-
-
-__all__ = ["GroupRows", "is_reduction", "rows_of", "strides_of", "type_of"]
+__all__ = ["GroupRows", "is_reduction", "rows_of", "type_of"]

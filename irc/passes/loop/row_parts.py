@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from irc.analysis.loop import strides_of
 from irc.dialects import layout, loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
@@ -27,7 +28,7 @@ from irc.passes.common.bodies import (
 from irc.passes.kernel.gpu.summed_powers import SummedPowers
 from irc.passes.loop.grouping import make_group
 from irc.passes.loop.identities import identity
-from irc.passes.loop.row_groups import GroupRows, is_reduction, strides_of, type_of
+from irc.passes.loop.row_groups import GroupRows, is_reduction, type_of
 from irc.target.costs import Cost
 
 

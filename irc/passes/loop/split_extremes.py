@@ -27,6 +27,7 @@ from irc.passes.common.bodies import (
 from irc.passes.loop.group_computes import GroupComputes, group_with_readers
 from irc.passes.loop.identities import identity
 from irc.passes.loop.localize import localize_block
+from irc.passes.loop.row_groups import type_of
 from irc.passes.loop.split_reductions import SPLITTABLE, lies_across, ungrouped
 from irc.target import Target, target_of
 from irc.target.costs import Cost
@@ -206,14 +207,14 @@ class _ExtremeSplit:
                 value = body.select(mask, value, nothing)
             values.append(value)
             outputs.append(output)
-            device = _type_of(op.results[number]).device
+            device = type_of(op.results[number]).device
             types.append(TensorType(shape, element, contiguous_strides(shape), device))
 
         places: dict[int, int] = {}
         for number, output in enumerate(op.output_list):
             assert output.accumulator is not None
             told = output.combiner in _EXTREMES
-            element = _type_of(op.results[number]).element if told else output.accumulator
+            element = type_of(op.results[number]).element if told else output.accumulator
             add(number, output, element)
         for number, output in enumerate(op.output_list):
             if output.combiner in _EXTREMES:
@@ -253,7 +254,7 @@ class _ExtremeSplit:
 
     def place_of(self, builder: Builder, part: Value, places: Value) -> Value:
         """Where in a row an extreme is, by the part that has it and where in that it is."""
-        body, type_ = Body(), _type_of(part)
+        body, type_ = Body(), type_of(part)
         body.location = self.op.location
         number = body.read(part, axes_of(len(self.results)))
         position = body.op("arith.index_cast", number, type=index)
@@ -266,11 +267,6 @@ class _ExtremeSplit:
         axes = make_axes(self.results)
         (result,) = make_compute(builder, axes, [loop.MAP], [type_], body, (), self.op).results
         return result
-
-
-def _type_of(value: Value) -> TensorType:
-    assert isinstance(value.type, TensorType)
-    return value.type
 
 
 __all__ = ["SplitExtremes"]

@@ -24,10 +24,10 @@ class SpreadRows(Pass):
     another axis than it reads them along moves little at once. Where that takes longer than to go
     through memory once for each reduction that needs another one's result, and once more, rows are
     cut into parts. A kernel reduces each part; the next one combines what the parts gave, in
-    every program instance anew, and goes on with its part. What is stored along rows is computed
-    so, too, where parts are equal and it lies in memory as what is read does; otherwise in a kernel
-    of its own. Parts have `part_points` to `most_points`, and are as many as keep the GPU busy, at
-    most `most_parts`, as each program instance combines them all.
+    every program instance anew, and goes on with its part; those behind it read what it combined.
+    What is stored along rows is computed so, too, where parts are equal and it lies in memory as
+    what is read does; otherwise in a kernel of its own. Parts have `part_points` to `most_points`,
+    and are as many as keep the GPU busy, at most `most_parts`, which a program instance combines.
     Where few points of a row lie side by side, as a group's channels where these are innermost,
     each of them is reduced by itself, with those of the rows beside it. Remarks: how rows are
     spread, with both times, or why they are not.

@@ -108,6 +108,7 @@ class _GpuKernel:
         self.loops = 0
         self.backwards = self.held = False
         self.odd: OddRows | None = None
+        self.ordered = ordered_axes(self.plan)
         self.ends: tuple[TileDim, Dim] | None = None
         self.together: list[SummedPowers] = []
 
@@ -306,7 +307,7 @@ class _GpuKernel:
     def _own(self, member: GpuMember) -> Sequence[int]:
         """The order of a member's own axes."""
         own = range(len(member.tiled))
-        if not ordered_axes(self.plan):
+        if not self.ordered:
             return own
         order = self.frame.entry("own_order").values
         if sorted(order) != list(own):

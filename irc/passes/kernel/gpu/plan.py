@@ -6,13 +6,13 @@ are spread over program instances. The other axes of a member are its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 
+from irc.analysis.loop import offset_of, strides_of
 from irc.dialects import loop
-from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
@@ -25,7 +25,7 @@ from irc.ir.symbols import (
     symbol,
 )
 from irc.ir.traits import Jumps
-from irc.ir.types import TensorType, contiguous_strides, element_bytes
+from irc.ir.types import element_bytes
 from irc.passes.kernel.plan.plan import Plan
 
 INDEX_LIMIT = (1 << 31) - (1 << 20)
@@ -191,17 +191,6 @@ def _find_phases(plan: GpuPlan) -> None:
             if origin is not None:
                 done = origin.attr.kind == "reduce" and bool(origin.member.own)
                 member.phase = max(member.phase, origin.member.phase + int(done))
-
-
-def strides_of(type_: Type) -> Sequence[Dim]:
-    """The strides of an array; row-major where its type has none."""
-    assert isinstance(type_, TensorType)
-    return contiguous_strides(type_.shape) if type_.strides is None else type_.strides
-
-
-def offset_of(indices: Sequence[Any], type_: Type) -> Dim:
-    """The element offset of an index into an array."""
-    return dim_sum([d * s for d, s in zip(indices, strides_of(type_), strict=True)])
 
 
 def stored_axes(compute: loop.ComputeOp, output: loop.ResultAttr) -> list[Dim]:
