@@ -348,8 +348,9 @@ def target_of(
 def partitioned(options: Options, joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
     """The forward and the backward graph of a joint one."""
     from irc.frontend.fx import joined_saves
+    from irc.frontend.fx.partition import partition
 
-    cut = attention.partition(options, functools.partial(target_of, (), options))
+    cut = partition(options, functools.partial(target_of, (), options))
     joining = joined_saves.joining(cut, functools.partial(joined_limits, options))
     return joining(joint, *arguments, **keywords)
 

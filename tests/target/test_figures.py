@@ -310,6 +310,18 @@ TEXTS = {
     "lines": (LINES.format(512, 3072), LINE.format(512, 3072), "%y: f32[512, 3072]"),
     "lines with little to spare": (
         LINES.format(512, 1100), LINE.format(512, 1100), "%y: f32[512, 1100]"),
+    "places of maxima": (
+        "%x: f32[256, 500], %p: i8[256, 500], %zeros: f32[256, 1000]",
+        "%y = loop.compute par(i0: 256, i1: 500) inits(%zeros) -> scatter(sum, [i0, _0]) { "
+        "%a = loop.read %x[i0, i1] : f32 %b = loop.read %p[i0, i1] : i8 "
+        "%c = arith.extsi %b : i8 to i64 %d = loop.index {expression = #sym<i1>} : index "
+        "%e = arith.index_cast %d : index to i64 %two = arith.constant 2 : i64 "
+        "%f = arith.muli %e, %two : i64 %g = arith.addi %f, %c : i64 "
+        "%one = arith.constant 1 : i64 %h = arith.subi %g, %one : i64 "
+        "%zero = arith.constant 0 : i64 %i = arith.maxsi %h, %zero : i64 "
+        "%j = arith.muli %i, %i : i64 %most = arith.constant 999 : i64 "
+        "%l = arith.minsi %j, %most : i64 %k = arith.index_cast %l : i64 to index "
+        "loop.yield %a extra(%k) } : f32[256, 1000]", "%y: f32[256, 1000]"),
     "checked rows": ("%x: f32[40, 4000], %k: i64[20]", CHECKED, "%y: f32[20, 4000]"),
 }  # fmt: skip
 #: For each figure another value, and a program that it makes a difference to.
@@ -328,6 +340,7 @@ CPU = {
     "gather": ("6.0", "gathers_along_a_dimension"),
     "strided": ("1", "slices_and_steps"),
     "scatter": ("1", "attention"),
+    "walked": ("0", "places of maxima"),
     "aliased": ("0", "images at places of tables"),
     "scalar": ("2.0", "gathers_and_scatters"),
     "horizontal": ("1.0", "pools"),

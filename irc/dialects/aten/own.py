@@ -5,12 +5,18 @@
     irc::philox_state(int increment, Device device) -> Tensor
     irc::philox_bits(Tensor state, int base, SymInt[] size, SymInt[] stride, SymInt threads,
                      int vector, int numbers) -> Tensor
+    irc::max_pool_places(Tensor self, int[] kernel_size, int[] stride, int[] padding,
+                         int[] dilation, bool ceil_mode, ScalarType dtype) -> (Tensor, Tensor)
+    irc::max_pool_places_backward(Tensor grad_output, Tensor places, SymInt[] size,
+                                  int[] kernel_size, int[] stride, int[] padding,
+                                  int[] dilation, bool channels_innermost) -> Tensor
 
-All but the last stand for the generator from which eager mode draws on that device, and keep their
+The first three stand for the generator from which eager mode draws on that device, and keep their
 place among the operators that draw. `philox_state` is for GPUs: the seed, and how many numbers a
 thread has drawn, as i64[2]; the generator goes on as if a kernel had drawn `increment` more. What
-those numbers are is `graph.philox`, which `philox_bits` becomes. Importing this module makes the
-operators known to torch.
+those numbers are is `graph.philox`, which `philox_bits` becomes. `max_pool_places` gives the maxima
+of windows and where in its window each is, in order of elements, as numbers of `dtype`. Importing
+this module makes the operators known to torch.
 """
 
 from __future__ import annotations
@@ -71,6 +77,19 @@ def _define() -> None:
         NAMESPACE,
         "philox_bits(Tensor state, int base, SymInt[] size, SymInt[] stride, SymInt threads, "
         "int vector, int numbers) -> Tensor",
+        None,
+    )
+    window = "int[] kernel_size, int[] stride, int[] padding, int[] dilation"
+    define(
+        NAMESPACE,
+        f"max_pool_places(Tensor self, {window}, bool ceil_mode, ScalarType dtype) "
+        "-> (Tensor, Tensor)",
+        None,
+    )
+    define(
+        NAMESPACE,
+        f"max_pool_places_backward(Tensor grad_output, Tensor places, SymInt[] size, {window}, "
+        "bool channels_innermost) -> Tensor",
         None,
     )
 

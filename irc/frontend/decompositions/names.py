@@ -89,6 +89,38 @@ PARTLY: dict[str, str] = {
     """,
 }
 
+# Operators beyond those of torch's own table that a backward may compute again: each element of
+# their results is made of a few elements of their operands, in kernels that compute with it.
+AGAIN: dict[str, str] = {
+    "constants": """
+        empty_permuted empty_strided eye fill linspace new_empty new_empty_strided new_full
+        new_ones ones_like zero
+    """,
+    "an element from another place": """
+        _unsafe_index constant_pad_nd diag_embed diagonal diagonal_copy embedding expand_copy flip
+        index_select narrow_copy one_hot permute_copy repeat roll select_copy slice_copy
+        split_copy split_with_sizes split_with_sizes_copy squeeze_copy t_copy take
+        transpose_copy tril unbind unbind_copy unfold unfold_copy unsafe_split
+        unsafe_split_with_sizes unsqueeze_copy view_copy
+    """,
+    "an element of one of two operands": """
+        diagonal_scatter index_fill select_scatter slice_scatter
+    """,
+    "arithmetic": "copy floor_divide hardswish isreal real",
+}
+
+# Operators beyond those whose operands need not be in memory: what computes these goes into the
+# same kernel.
+READING: dict[str, str] = {
+    "reductions": """
+        all amin aminmax argmin count_nonzero dot linalg_vector_norm logsumexp nansum prod std_mean
+    """,
+    "reductions, and what is computed with them": """
+        _log_softmax _log_softmax_backward_data _softmax _softmax_backward_data
+        native_group_norm native_layer_norm
+    """,
+}
+
 
 def names_of(table: dict[str, str]) -> dict[str, str]:
     """The reason of each name in one of the tables."""

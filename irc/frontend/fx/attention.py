@@ -17,41 +17,12 @@ from typing import Any
 import torch
 from torch import fx
 
-from irc.frontend.fx import wide_statistics
 from irc.options.options import Options
 from irc.target import Target
 
 _ATEN = torch.ops.aten.scaled_dot_product_attention
 #: How programs call it, whose masks are judged.
 CALLS = frozenset({torch.nn.functional.scaled_dot_product_attention, _ATEN, _ATEN.default})
-
-
-def partition(
-    options: Options, target_of: Callable[[fx.GraphModule], Target]
-) -> Callable[..., Any]:
-    """How a joint graph is cut into forward and backward: attentions are fused before, on a CPU
-    softmaxes' logarithms written out, statistics kept wide. target_of: what a graph is
-    compiled for."""
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
-
-    def plain(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
-        from irc.frontend.fx import detaches
-
-        detaches.as_aliases(joint)
-        return min_cut_rematerialization_partition(joint, *arguments, **keywords)
-
-    def fused(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
-        from irc.frontend.fx import detaches, recomputed_softmaxes, undone_copies
-
-        detaches.as_aliases(joint)
-        undone_copies.skip_undone_copies(joint)
-        target = target_of(joint)
-        fuse_for(joint, options, target)
-        if not target.is_gpu:  # whose scores are padded, and would be copied to be saved
-            recomputed_softmaxes.spell_log_softmaxes(joint)
-        return wide_statistics.partition(joint, *arguments, **keywords)
-
-    return plain if options.emulate_rounding else fused
 
 
 def fuse_for(module: fx.GraphModule, options: Options, target: Target) -> int:
@@ -153,4 +124,4 @@ def _has_mask(node: fx.Node) -> bool:
     return isinstance(node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask"), fx.Node)
 
 
-__all__ = ["CALLS", "MaskRemarks", "fuse_for", "is_judged", "judge_masks", "partition"]
+__all__ = ["CALLS", "MaskRemarks", "fuse_for", "is_judged", "judge_masks"]

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from irc.frontend.fx.spelled import CASTS, NARROW
+
 aten = torch.ops.aten
-NARROW = frozenset({torch.bfloat16, torch.float16})
-_CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _VIEWS = (
     aten.alias.default, aten.detach.default, aten.expand.default, aten.squeeze.dim,
     aten.squeeze.dims, aten.unsqueeze.default, aten.view.default,
@@ -32,14 +32,6 @@ _ARITHMETIC = (
 )  # fmt: skip
 # How many operations lie between a statistic and its reduction: a scale is rsqrt(variance + eps).
 _REACH = 6
-
-
-def partition(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
-    """torch's partition of a joint graph into forward and backward, with statistics f32."""
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
-
-    keep_statistics_wide(joint)
-    return min_cut_rematerialization_partition(joint, *arguments, **keywords)
 
 
 def keep_statistics_wide(joint: fx.GraphModule) -> int:
@@ -95,9 +87,9 @@ def _in_f32(user: fx.Node, narrow: fx.Node, wide: fx.Node) -> fx.Node:
             if argument is narrow:
                 argument = wide
             elif _dtype(argument) in NARROW:
-                argument = emit(_CASTS[0], argument, torch.float32)
+                argument = emit(CASTS[0], argument, torch.float32)
             arguments.append(argument)
-        return emit(_CASTS[0], emit(user.target, *arguments), value.dtype)
+        return emit(CASTS[0], emit(user.target, *arguments), value.dtype)
 
 
 def _value(argument: Any) -> Any:
@@ -119,7 +111,7 @@ def _same_view(view: fx.Node, wide: fx.Node) -> fx.Node:
 
 def _is_cast(node: fx.Node, to: Collection[torch.dtype]) -> bool:
     """Whether a node does nothing but change the dtype of a tensor to one of `to`."""
-    if node.op != "call_function" or node.target not in _CASTS or _dtype(node) not in to:
+    if node.op != "call_function" or node.target not in CASTS or _dtype(node) not in to:
         return False
     return set(node.kwargs) <= {"dtype"}
 
@@ -133,7 +125,7 @@ def _is_narrow_arithmetic(node: fx.Node) -> bool:
 def _computes_in_f32(node: fx.Node) -> bool:
     target = node.target
     pointwise = isinstance(target, torch._ops.OpOverload) and torch.Tag.pointwise in target.tags
-    return pointwise and target not in _CASTS and _dtype(node) is torch.float32
+    return pointwise and target not in CASTS and _dtype(node) is torch.float32
 
 
 def _dtype(node: Any) -> torch.dtype | None:
@@ -151,7 +143,7 @@ def _is_statistic(wide: fx.Node, size: int | None = None, reach: int = _REACH) -
         if target.overloadpacket in _REDUCTIONS:
             count = _elements(wide.all_input_nodes[0])
             return count is not None and count >= 2 * size
-        if torch.Tag.pointwise not in target.tags and target not in (*_VIEWS, *_CASTS):
+        if torch.Tag.pointwise not in target.tags and target not in (*_VIEWS, *CASTS):
             return False
     elif target is not operator.getitem:
         return False

@@ -325,7 +325,9 @@ def with_axes(op: loop.ComputeOp, mapping: Mapping[str, Dim], extents: Mapping[s
     body = Body()
     copier = Transplant(body, mapping, extents)
     copier.copy_body(op)
-    body.finish([copier.values.get(v, v) for v in op.yield_op.values])
+    end = op.yield_op
+    parts = (end.values, end.extra, end.masks)
+    body.finish(*([copier.values.get(v, v) for v in part] for part in parts))
     return body
 
 

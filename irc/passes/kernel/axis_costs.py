@@ -94,6 +94,8 @@ def axis_cost(member: CpuMember, axis: Axis, cpu: TargetFeatures) -> float:
             total += cpu.scatter if access.is_store else cpu.gather
             if access.is_store and ordered and combines(member):
                 total += cpu.gather
+            if not access.is_store and ordered and combines(member):
+                total += cpu.walked
             # Other reads are whole lines where squares of them are transposed.
             alone = ordered or access.is_store or bool(access.positions)
             if alone and crowds(step, access, min(extent, lanes), cpu):

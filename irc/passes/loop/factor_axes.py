@@ -73,7 +73,9 @@ class FactorAxes(Pass):
         split, target = 0, target_of(context)
         for op in block.ops if forward else block.reversed_ops:
             for _ in range(self.max_splits):
-                if not isinstance(op, loop.ComputeOp) or not is_splittable(op):
+                if not isinstance(op, loop.ComputeOp):
+                    break
+                if not is_splittable(op) and not (forward and has_free_axes(op)):
                     break
                 if tiled(op, target) is not None:
                     break  # whole axes make whole tiles
@@ -97,6 +99,20 @@ def is_splittable(op: loop.ComputeOp) -> bool:
     )
 
 
+def has_free_axes(op: loop.ComputeOp) -> bool:
+    """Whether the axes of a compute that only scatters may be split where no place is at them."""
+    if op.schedule is not None or any(a.name != axis_name(k) for k, a in enumerate(op.axis_list)):
+        return False
+    return all(o.kind == "scatter" for o in op.output_list)
+
+
+def is_a_place(op: loop.ComputeOp, k: int) -> bool:
+    """Whether something is scattered to places at axis k."""
+    name = axis_name(k)
+    places = (dim for o in op.output_list if o.kind == "scatter" for dim in o.index_dims)
+    return any(isinstance(dim, Expr) and name in dim.symbols for dim in places)
+
+
 def factors(extent: Dim, inner: Dim) -> tuple[Dim, Dim] | None:
     """(extent / inner, inner) if inner divides the extent and both have more than one point."""
     if isinstance(inner, Expr):  # nothing is known to be divided by it
@@ -115,7 +131,7 @@ def own_factor(op: loop.ComputeOp) -> tuple[int, Dim, Dim] | None:
         if isinstance(dividend, Symbol) and dividend.name in positions:
             k = positions[dividend.name]
             pair = factors(op.axis_list[k].extent, divisor)
-            if pair is not None and vanishes(op, k, *pair):
+            if pair is not None and not is_a_place(op, k) and vanishes(op, k, *pair):
                 return k, *pair
     return None
 
@@ -248,9 +264,9 @@ def _why_divided(op: loop.ComputeOp, part: FloorQuotient | Mod) -> str:
     positions = {a.name: k for k, a in enumerate(op.axis_list)}
     if not isinstance(dividend, Symbol) or dividend.name not in positions:
         return f"{part} is not of one axis alone"
-    if not is_splittable(op):
-        return f"it reads at {part}, but {_why_unsplittable(op)}"
     k = positions[dividend.name]
+    if not is_splittable(op) and (is_a_place(op, k) or not has_free_axes(op)):
+        return f"it reads at {part}, but {_why_unsplittable(op)}"
     pair = factors(op.axis_list[k].extent, divisor)
     if pair is None:
         return f"it reads at {part}, but {divisor} is not known to divide {op.axis_list[k].extent}"
@@ -300,6 +316,14 @@ def par_axes_first(op: loop.ComputeOp, last: str = "red") -> loop.ComputeOp:
     return new
 
 
+def _moved(output: loop.ResultAttr, mapping: dict[str, Dim]) -> loop.ResultAttr:
+    """A result where axes have other names: the places of what is scattered."""
+    if output.kind != "scatter":
+        return output
+    places = A.DimsAttr([substitute(dim, mapping) for dim in output.index_dims])
+    return loop.ResultAttr("scatter", output.combiner, output.accumulator, places)
+
+
 def split_axis(op: loop.ComputeOp, k: int, outer: Dim, inner: Dim) -> loop.ComputeOp:
     """Replace a compute by one whose axis k is two; readers of the results are adjusted."""
     mapping, extents = split_mapping(op, k, outer, inner)
@@ -314,14 +338,15 @@ def split_axis(op: loop.ComputeOp, k: int, outer: Dim, inner: Dim) -> loop.Compu
     )
     types = []
     places: list[int | None] = []
-    for number, output in enumerate(op.output_list):
+    outputs = [_moved(output, mapping) for output in op.output_list]
+    for number, output in enumerate(outputs):
         kept = [n for n, a in enumerate(op.axis_list) if output.kind == "map" or a.kind == "par"]
-        place = kept.index(k) if k in kept else None
+        place = kept.index(k) if k in kept and output.kind != "scatter" else None
         for result in op.results_of(number):
             types.append(_split_type(result.type, place, outer, inner))
             places.append(place)
     builder = Builder.before(op)
-    new = make_compute(builder, axes, op.output_list, types, body, (), op)
+    new = make_compute(builder, axes, outputs, types, body, op.inits, op)
     for old, fresh, place in zip(op.results, new.results, places, strict=True):
         fresh.name_hint = old.name_hint
         _redirect(old, fresh, place, inner)

@@ -271,8 +271,7 @@ WHOLE = {
               "it reads at mod(j, 4), but its axes have names of their own"),
     "the second name": (compute("par(i0: 12, j: 2)", ["%x[mod(i0, 4)]"], type_="f32[12, 2]"),
                         "it reads at mod(i0, 4), but its axes have names of their own"),
-    "a scatter": (compute("par(i0: 12) inits(%init)", ["%x[mod(i0, 4)]"], "scatter(sum, [_0])",
-                          "f32[4]", extra=" extra(%p)"),
+    "a scatter": (compute("par(i0: 12) inits(%x)", ["%x[mod(i0, 4)]"], "scatter(sum, [i0])"),
                   "it reads at mod(i0, 4), but it scatters"),
     "a scatter beside a map": (
         compute("par(i0: 12) inits(%init)", ["%x[mod(i0, 4)]"], "map, scatter(sum, [_0])",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.dialects import graph
 from irc.dialects.graph.inferred import tensor_type
 from irc.ir.core import Value
 from irc.ir.symbols import Dim, ceildiv, dim_product, maximum, minimum
-from irc.ir.types import ComplexType, i1
+from irc.ir.types import ComplexType, i1, i32, i64
 from irc.passes.graph.convert_aten.indexing import identity_of
 from irc.passes.graph.convert_aten.support import (
     Call,
@@ -65,9 +65,33 @@ def windows(
 @converts("aten.max_pool2d_with_indices.default", count=2)
 @converts("aten.max_pool3d_with_indices.default", count=3)
 def max_pool(c: Call, *, count: int) -> Sequence[Value]:
+    window = _window(c, count)
+    best, place = _maxima(c, *window)
+    return [best, _flat_position(c, place, shape_of(c.self_), *window)]
+
+
+@converts("aten.extern.irc.max_pool_places.default")
+def max_pool_places(c: Call) -> Sequence[Value]:
+    best, place = _maxima(c, *_window(c, len(c.kernel_size)))
+    return [best, c.cast(place, c.result_at(1).element)]
+
+
+def _window(c: Call, count: int) -> tuple[list[int], list[int], list[int], list[int]]:
+    """The sizes, steps, paddings and dilations of windows of so many dimensions."""
     kernel = _pairs(c.kernel_size, count)
     stride = _pairs(c.stride, count, kernel)
-    padding, dilation = _pairs(c.padding, count), _pairs(c.dilation, count)
+    return kernel, stride, _pairs(c.padding, count), _pairs(c.dilation, count)
+
+
+def _maxima(
+    c: Call, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int]
+) -> tuple[Value, Value]:
+    """The maxima of windows, and where in its window each is, in order of elements.
+
+    The padding is as low as any element. Where nothing is above it the place is that of the
+    window's first element, as it is in ATen.
+    """
+    count = len(kernel)
     source = c.arguments["self"]
     if isinstance(element_of(source), ComplexType) or element_of(source) is i1:
         decline("not a tensor of numbers")
@@ -77,7 +101,27 @@ def max_pool(c: Call, *, count: int) -> Sequence[Value]:
     dims = list(range(rank_of(view) - count, rank_of(view)))
     best = c.reduce("max", view, dims)
     place = c.emit(graph.ArgReduce, view, combiner="argmax", dims=dims)
-    return [c.finish(best), _flat_position(c, place, source, kernel, stride, padding, dilation)]
+    if any(padding):
+        first = _first_elements(c, place, kernel, stride, padding, dilation)
+        place = c.select(c.pointwise("eq", best, c.full(lowest, best)), first, place)
+    return c.finish(best), place
+
+
+def _first_elements(
+    c: Call, place: Value, kernel: list[int], stride: list[int], padding: list[int],
+    dilation: list[int],
+) -> Value:  # fmt: skip
+    """Where in each window the first element is that is no padding."""
+    count, rank = len(kernel), rank_of(place)
+    total = zero = c.full(0, place)
+    for k in range(count):
+        before = c.pointwise("mul", c.iota(rank - count + k, place), c.full(stride[k], place))
+        outside = c.pointwise("sub", c.full(padding[k] + dilation[k] - 1, place), before)
+        skipped = c.pointwise("floor_div", outside, c.full(dilation[k], place))
+        step = c.full(math.prod(kernel[k + 1 :]), place)
+        skipped = c.pointwise("mul", c.pointwise("maximum", skipped, zero), step)
+        total = c.pointwise("add", total, skipped)
+    return total
 
 
 @converts("aten.max_pool2d_with_indices_backward.default", count=2)
@@ -89,39 +133,104 @@ def max_pool_backward(c: Call, *, count: int) -> Value:
     others would have to add to it at the same time, and in any order, it adds itself.
     """
     gradient = float_tensor(c, c.grad_output)
-    kernel = _pairs(c.kernel_size, count)
-    stride = _pairs(c.stride, count, kernel)
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, _pairs(c.dilation, count), strict=True)]
-    several = [-(-r // s) for r, s in zip(reach, stride, strict=True)]
-    if c.result.device != "cpu" and math.prod(several) <= c.figures.seen_windows:
-        return _looked_up(c, gradient, several, stride, _pairs(c.padding, count))
+    window = _window(c, count)
+    if c.result.device != "cpu" and _is_looked_up(c, *window):
+        return _looked_up(c, gradient, c.indices, _own_positions, *window)
+    return _scattered(c, gradient, c.indices, count, is_checked=True)
+
+
+@converts("aten.extern.irc.max_pool_places_backward.default")
+def max_pool_places_backward(c: Call) -> Value:
+    """As above, and on a CPU, too, each element of images with their channels innermost looks at
+    its windows."""
+    gradient = float_tensor(c, c.grad_output)
+    window = _window(c, len(c.kernel_size))
+    if (c.result.device != "cpu" or c.channels_innermost) and _is_looked_up(c, *window):
+        return _looked_up(c, gradient, c.cast(c.places, i32), _own_places, *window)
+    positions = _flat_position(c, c.cast(c.places, i32), c.result.shape, *window)
+    return _scattered(c, gradient, positions, len(c.kernel_size), is_checked=False)
+
+
+def _scattered(
+    c: Call, gradient: Value, positions: Value, count: int, *, is_checked: bool
+) -> Value:
+    """Zeros with the gradients of windows added at their positions in planes."""
     outer, window = shape_of(gradient)[:-count], dim_product(shape_of(gradient)[-count:])
     plane = dim_product(c.result.shape[-count:])
     zeros = c.full(0, c.result.with_shape((*outer, plane)), element_of(gradient))
-    parts = [c.reshape(v, (*outer, window)) for v in (c.indices, gradient)]
+    parts = [c.reshape(v, (*outer, window)) for v in (positions, gradient)]
     sums = c.emit(
-        graph.Scatter, zeros, *parts, dim=len(outer), combiner="sum", check_bounds=True
+        graph.Scatter, zeros, *parts, dim=len(outer), combiner="sum", check_bounds=is_checked
     )
     return c.finish(c.reshape(sums, c.result.shape))
 
 
+def _several(kernel: list[int], stride: list[int], dilation: list[int]) -> list[int]:
+    """In how many windows an element lies along each dimension."""
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    return [-(-r // s) for r, s in zip(reach, stride, strict=True)]
+
+
+def _is_looked_up(
+    c: Call, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int]
+) -> bool:
+    return math.prod(_several(kernel, stride, dilation)) <= c.figures.seen_windows
+
+
 def _looked_up(
-    c: Call, gradient: Value, several: Sequence[int], stride: Sequence[int], padding: Sequence[int]
-) -> Value:
-    """For each element the sum over the windows that it lies in and whose maximum it is; `several`:
-    in how many it lies along each dimension."""
-    places, count, rank = c.indices, len(several), rank_of(gradient)
+    c: Call, gradient: Value, places: Value, own: Callable[..., Value], kernel: list[int],
+    stride: list[int], padding: list[int], dilation: list[int],
+) -> Value:  # fmt: skip
+    """For each element the sum over the windows that it lies in and whose maximum it is. `places`:
+    where maxima are; `own`: what says so of each element in each of its windows."""
+    count, rank = len(kernel), rank_of(gradient)
+    several = _several(kernel, stride, dilation)
     for k in range(count):
         size, dim = c.result.shape[rank - count + k], rank - count + k
         steps = several[k], stride[k], padding[k]
         gradient = _windows_of_elements(c, gradient, dim, size, *steps, outside=0)
         places = _windows_of_elements(c, places, dim, size, *steps, outside=-1)
+    mine = own(c, places, rank, kernel, stride, padding, dilation)
+    parts = c.select(c.pointwise("eq", places, mine), gradient, c.full(0, gradient))
+    return c.finish(c.reduce("sum", parts, list(range(rank, rank + count))))
+
+
+def _own_positions(
+    c: Call, places: Value, rank: int, kernel: list[int], *window: list[int]
+) -> Value:
+    """Where in its plane each element is."""
     own = c.full(0, places)
-    for dim in range(rank - count, rank):
+    for dim in range(rank - len(kernel), rank):
         width = c.full(c.result.shape[dim], own)
         own = c.pointwise("add", c.pointwise("mul", own, width), c.iota(dim, own))
-    parts = c.select(c.pointwise("eq", places, own), gradient, c.full(0, gradient))
-    return c.finish(c.reduce("sum", parts, list(range(rank, rank + count))))
+    return own
+
+
+def _own_places(
+    c: Call, places: Value, rank: int, kernel: list[int], stride: list[int], padding: list[int],
+    dilation: list[int],
+) -> Value:  # fmt: skip
+    """Where each element is in each of its windows; -1 where it is in none."""
+    count = len(kernel)
+    several = _several(kernel, stride, dilation)
+    own, none = c.full(0, places), c.full(-1, places)
+    inside: list[Value] = []
+    for k in range(count):
+        at, window = (c.cast(c.iota(d, places), i32) for d in (rank - count + k, rank + k))
+        at = c.pointwise("add", at, c.full(padding[k], places))
+        at = c.pointwise("remainder", at, c.full(stride[k], places))
+        later = c.pointwise("sub", c.full(several[k] - 1, places), window)
+        at = c.pointwise("add", at, c.pointwise("mul", later, c.full(stride[k], places)))
+        if dilation[k] > 1:
+            step = c.full(dilation[k], places)
+            rest = c.pointwise("remainder", at, step)
+            inside.append(c.pointwise("eq", rest, c.full(0, places)))
+            at = c.pointwise("floor_div", at, step)
+        inside.append(c.pointwise("lt", at, c.full(kernel[k], places)))
+        own = c.pointwise("add", c.pointwise("mul", own, c.full(kernel[k], places)), at)
+    for test in inside:
+        own = c.select(test, own, none)
+    return own
 
 
 def _windows_of_elements(
@@ -150,40 +259,45 @@ def _windows_of_elements(
 
 
 def _flat_position(
-    c: Call, place: Value, source: Value, kernel: list[int], stride: list[int],
+    c: Call, place: Value, shape: Sequence[Dim], kernel: list[int], stride: list[int],
     padding: list[int], dilation: list[int],
 ) -> Value:  # fmt: skip
-    """The position in the pooled planes for a position in the window.
-
-    A place before the first element wins only where nothing in the window is above the padding:
-    the position is then the window's first element, as ATen's is.
-    """
-    count, rank = len(kernel), c.result.rank
-    total = c.full(0, place)
-    rest = place
-    steps = [math.prod(kernel[k + 1 :]) for k in range(count)]
+    """The position in planes of a source of this shape for a position in the window."""
+    count, rank = len(kernel), len(shape)
+    total: Value | None = None
     for k in range(count):
         dim = rank - count + k
-        width = c.full(steps[k], place)
-        inside = c.pointwise("floor_div", rest, width)
-        rest = c.pointwise("sub", rest, c.pointwise("mul", inside, width))
-        at = c.pointwise("mul", c.iota(dim, place), c.full(stride[k], place))
-        at = c.pointwise("add", at, c.pointwise("mul", inside, c.full(dilation[k], place)))
+        inside, place = _divided(c, place, math.prod(kernel[k + 1 :]), kernel[k])
+        start = c.iota(dim, place)
+        at = c.pointwise("mul", start, c.full(stride[k], start))
+        inside = c.cast(inside, i64)
+        at = c.pointwise("add", at, c.pointwise("mul", inside, c.full(dilation[k], at)))
         if padding[k]:
-            at = c.pointwise("sub", at, c.full(padding[k], place))
-            at = _first_inside(c, at, dilation[k])
-        size = shape_of(source)[rank_of(source) - count + k]
-        total = c.pointwise("add", c.pointwise("mul", total, c.full(size, total)), at)
+            at = c.pointwise("sub", at, c.full(padding[k], at))
+        if total is not None:
+            total = c.pointwise("mul", total, c.full(shape[dim], total))
+        total = at if total is None else c.pointwise("add", total, at)
+    assert total is not None
     return total
 
 
-def _first_inside(c: Call, at: Value, step: int) -> Value:
-    """Positions below 0 moved up by whole steps until they are not."""
-    zero = c.full(0, at)
-    if step == 1:
-        return c.pointwise("maximum", at, zero)
-    moved = c.pointwise("remainder", at, c.full(step, at))
-    return c.select(c.pointwise("lt", at, zero), moved, at)
+def _divided(
+    c: Call, value: Value, divisor: int, below: int, compared: int = 5
+) -> tuple[Value, Value]:
+    """Quotient and remainder of numbers from 0 to `divisor * below - 1`. Up to `compared` quotients
+    are told apart by comparisons: a division takes a product of twice the width, and more for what
+    may be below 0."""
+    whole = c.full(divisor, value)
+    if below == 1:
+        return c.full(0, value), value
+    if below <= compared:
+        quotient = c.full(0, value)
+        for k in range(1, below):
+            reached = c.pointwise("ge", value, c.full(k * divisor, value))
+            quotient = c.pointwise("add", quotient, c.cast(reached, element_of(value)))
+    else:
+        quotient = c.pointwise("floor_div", value, whole)
+    return quotient, c.pointwise("sub", value, c.pointwise("mul", quotient, whole))
 
 
 @converts("aten.avg_pool1d.default", count=1)
