@@ -216,11 +216,8 @@ def _own_places(
     own, none = c.full(0, places), c.full(-1, places)
     inside: list[Value] = []
     for k in range(count):
-        at, window = (c.cast(c.iota(d, places), i32) for d in (rank - count + k, rank + k))
-        at = c.pointwise("add", at, c.full(padding[k], places))
-        at = c.pointwise("remainder", at, c.full(stride[k], places))
-        later = c.pointwise("sub", c.full(several[k] - 1, places), window)
-        at = c.pointwise("add", at, c.pointwise("mul", later, c.full(stride[k], places)))
+        dims = rank - count + k, rank + k
+        at = _in_window(c, places, dims, stride[k], padding[k], several[k])
         if dilation[k] > 1:
             step = c.full(dilation[k], places)
             rest = c.pointwise("remainder", at, step)
@@ -231,6 +228,18 @@ def _own_places(
     for test in inside:
         own = c.select(test, own, none)
     return own
+
+
+def _in_window(
+    c: Call, like: Value, dims: tuple[int, int], stride: int, padding: int, several: int
+) -> Value:
+    """How far elements lie behind the beginning of each of the windows that they may lie in.
+    `dims`: along which the elements are, and the windows, the earliest first."""
+    at, window = (c.cast(c.iota(dim, like), i32) for dim in dims)
+    at = c.pointwise("add", at, c.full(padding, at))
+    at = c.pointwise("remainder", at, c.full(stride, at))
+    later = c.pointwise("sub", c.full(several - 1, window), window)
+    return c.pointwise("add", at, c.pointwise("mul", later, c.full(stride, later)))
 
 
 def _windows_of_elements(
@@ -315,16 +324,42 @@ def avg_pool(c: Call, *, count: int) -> Value:
 @converts("aten.avg_pool2d_backward.default", count=2)
 @converts("aten.avg_pool3d_backward.default", count=3)
 def avg_pool_backward(c: Call, *, count: int) -> Value:
-    """Each element gets its share of the windows that it lies in."""
+    """Each element gets its share of the windows that it lies in: on a GPU of all at once, if they
+    are few, elsewhere along one dimension after the other."""
     sizes = c.result.shape[-count:]
     kernel, stride, padding = _average_windows(c, sizes)
     gradient = float_tensor(c, c.grad_output)
     divisor = _divisor(c, gradient, sizes, kernel, stride, padding)
     share = c.pointwise("div", gradient, divisor)
+    known = [k for k in kernel if isinstance(k, int)]
+    if c.result.device != "cpu" and len(known) == count:
+        if _is_looked_up(c, known, stride, padding, [1] * count):
+            return c.finish(_shares(c, share, known, stride, padding))
     for k in range(count):
         dim = rank_of(share) - count + k
         share = _spread(c, share, dim, sizes[k], kernel[k], stride[k], padding[k])
     return c.finish(share)
+
+
+def _shares(
+    c: Call, share: Value, kernel: list[int], stride: list[int], padding: list[int]
+) -> Value:
+    """For each element the sum over the windows that it lies in; `share`: what each of their
+    elements gets."""
+    count, rank = len(kernel), rank_of(share)
+    several = _several(kernel, stride, [1] * count)
+    for k in range(count):
+        size, dim = c.result.shape[rank - count + k], rank - count + k
+        share = _windows_of_elements(
+            c, share, dim, size, several[k], stride[k], padding[k], outside=0
+        )
+    for k in range(count):
+        if kernel[k] % stride[k]:  # not all elements lie in so many windows
+            dims = rank - count + k, rank + k
+            at = _in_window(c, share, dims, stride[k], padding[k], several[k])
+            inside = c.pointwise("lt", at, c.full(kernel[k], at))
+            share = c.select(inside, share, c.full(0, share))
+    return c.reduce("sum", share, list(range(rank, rank + count)))
 
 
 def _average_windows(c: Call, sizes: Sequence[Dim]) -> tuple[list[Dim], list[int], list[int]]:
