@@ -220,6 +220,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("choose-contractions", chosen=_BACKENDS),
         Step("panel-products", packs),
         Step("accumulate-scatters", rounds_once),
+        Step("gather-sums", rounds_once),
         Step("settle-checks"),
         Step("hoist-assertions"),
         Step("reinplace"),

@@ -59,10 +59,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Leave out a measurement for Dynamo's log: behind each compilation it empties the caches to
-    time the guards, a third of what a small program takes."""
+    time the guards, a third of what a small program takes. And let tests set torch's flags."""
     guards = sys.modules.get("torch._dynamo.guards")
     if guards is not None and hasattr(guards, "profile_guard_manager"):
         guards.profile_guard_manager = lambda *rest: 0.0
+    backends = sys.modules.get("torch.backends")
+    if backends is not None:  # torch's own test utilities forbid it where they are imported
+        setattr(backends, "__allow_nonbracketed_mutation_flag", True)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -41,6 +41,7 @@ KNOWN = {
     "passes/graph/contractions/surroundings.py": {
         "LOOKED_AT": REACH, "MOST_IN_FRONT, MOST_BEHIND": REACH,
     },
+    "passes/graph/common_factors.py": {"_ROUNDED": MEANING},
     "passes/graph/convert_aten/pointwise.py": {"LARGEST_E4M3": FORMAT},
     "passes/graph/convert_aten/support.py": {"LARGEST": FORMAT},
     "passes/graph/functionalize/value_building.py": {"EXACT_OVERLAP_LIMIT": REACH},

@@ -60,6 +60,11 @@ class LibraryFigures(Figures):
         "windows", "the most of a pooling that an element of a GPU looks at for its gradient; else "
         "they add to it")] = 16
 
+    # -- gather-sums
+    seen_terms: Annotated[int, Figure(
+        "terms", "that are read at most, with what is none, for each that is added at a known "
+        "place; else they are added there")] = 16
+
     # -- the host program
     small_product: Annotated[int, Figure(
         "multiplications", "of a product of matrices, up to which the way through ATen to BLAS is "

@@ -158,6 +158,7 @@ USES: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "split_with_sizes": lambda x, n: [y * 2 for y in x.split([1, 3])],
     "split_with_sizes_copy": lambda x, n: aten.split_with_sizes_copy(x, [1, 3]),
     "squeeze_copy": lambda x, n: aten.squeeze_copy(x, 0),
+    "stack": lambda x, n: torch.stack([x, x.sin()]),
     "t_copy": lambda x, n: aten.t_copy(x),
     "take": lambda x, n: x.take(n),
     "transpose_copy": lambda x, n: aten.transpose_copy(x, 0, 1),

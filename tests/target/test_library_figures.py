@@ -60,6 +60,12 @@ def pooled(x: torch.Tensor) -> torch.Tensor:
     )
 
 
+def pairs(x: torch.Tensor) -> torch.Tensor:
+    """The sums of rows that follow each other."""
+    places = torch.arange(6) // 2
+    return torch.zeros(3, 5).index_put((places,), x, accumulate=True)
+
+
 def patches(target: str) -> str:
     """A convolution of windows that don't overlap."""
 
@@ -77,6 +83,7 @@ CASES: dict[str, tuple[str, Callable[[str], str]]] = {
     "ranked_row": ("32", lambda t: traced(lambda x: x.topk(3)[0], (5, 48), "cpu", t)),
     "sorted_row": ("32", lambda t: traced(lambda x: x.sort()[0], (5, 48), "cuda:0", t)),
     "seen_windows": ("3", lambda t: traced(pooled, (2, 3, 9, 9), "cuda:0", t)),
+    "seen_terms": ("0", lambda t: traced(pairs, (6, 5), "cpu", t, "aten-to-graph")),
     "narrow_convolution": ("1000000000", patches),
     "pixel_bytes": ("6", patches),
     "small_product": ("511", host),

@@ -85,7 +85,10 @@ class KernelWriter:
         self.count = 0
         self.made_first: list[str] = []
         self.tiles: dict[Any, str] = {}
-        self.places = Places(self.ref, self.named)
+        grid = func.attributes.get("grid")
+        programs = None if grid is None else grid.parameters[0]
+        programs = programs if isinstance(programs, int) else None
+        self.places = Places(self.ref, self.named, self.index_bits, programs)
         self.loops = 0
 
     # -- what the spellings use
@@ -329,7 +332,7 @@ def _places(w: KernelWriter, op: kernel.GatherOp | kernel.ScatterOp, pointer: st
     """What an access of lanes adds to its pointer, the pointer with it."""
     if w.loops:
         return f"{pointer} + {w.ref(op.offsets)}"
-    place = w.places.of(op.offsets)
+    place = w.places.whole_or_split(op.offsets)
     if not place.common or not place.lanes:
         return f"{pointer} + {w.ref(op.offsets)}"
     return f"{pointer} + {place.common} + {place.lanes}"

@@ -99,7 +99,7 @@ AGAIN: dict[str, str] = {
     "an element from another place": """
         _unsafe_index constant_pad_nd diag_embed diagonal diagonal_copy embedding expand_copy flip
         index_select narrow_copy one_hot permute_copy repeat roll select_copy slice_copy
-        split_copy split_with_sizes split_with_sizes_copy squeeze_copy t_copy take
+        split_copy split_with_sizes split_with_sizes_copy squeeze_copy stack t_copy take
         transpose_copy tril unbind unbind_copy unfold unfold_copy unsafe_split
         unsafe_split_with_sizes unsqueeze_copy view_copy
     """,
@@ -118,6 +118,9 @@ READING: dict[str, str] = {
     "reductions, and what is computed with them": """
         _log_softmax _log_softmax_backward_data _softmax _softmax_backward_data
         native_group_norm native_layer_norm
+    """,
+    "what is put at places, and what makes these": """
+        _unsafe_index_put index_add index_put scatter scatter_add
     """,
 }
 

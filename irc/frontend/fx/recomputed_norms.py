@@ -34,6 +34,8 @@ def spell_norms(joint: fx.GraphModule) -> int:
         (aten.native_layer_norm, _layer_norm), (aten.native_group_norm, _group_norm),
     ):  # fmt: skip
         for node in joint.graph.find_nodes(op="call_function", target=packet.default):
+            if packet is aten.native_group_norm and not _has_known_channels(node):
+                continue
             parts = {user.args[1]: user for user in node.users if user.target is operator.getitem}
             if 0 not in parts:
                 continue
@@ -45,6 +47,11 @@ def spell_norms(joint: fx.GraphModule) -> int:
         joint.graph.eliminate_dead_code()
         joint.recompile()
     return spelled
+
+
+def _has_known_channels(node: fx.Node) -> bool:
+    source: Any = node.args[0]
+    return isinstance(source.meta["val"].shape[1], int)
 
 
 def _gradients(joint: fx.GraphModule) -> set[fx.Node]:
@@ -117,20 +124,23 @@ def _layer_norm(node: fx.Node, source: fx.Node, statistics: list[fx.Node], emit:
 
 
 def _group_norm(node: fx.Node, source: fx.Node, statistics: list[fx.Node], emit: Emit) -> fx.Node:
-    """Channels in their groups, as a dimension of their own."""
+    """With the statistics of each channel's group."""
     _, weight, bias, *_ = node.args
     groups: Any = node.args[6]
-    batch, *rest = sizes(source, emit)
-    channels, ones = rest[0], [1] * len(rest)
-    width = channels // groups if isinstance(channels, int) else -1
-    grouped = emit(aten.view.default, source, [batch, groups, width, *rest[1:]])
-    of_groups = [emit(aten.view.default, s, [batch, groups, *ones]) for s in statistics]
-    result = emit(aten.view.default, _centered(grouped, of_groups, emit), [batch, *rest])
-    of_channels = (
-        w if w is None else emit(aten.view.default, w, [channels, *ones[1:]])
-        for w in (weight, bias)
+    batch, channels, *rest = sizes(source, emit)
+    width = node.args[0].meta["val"].shape[1] // groups  # type: ignore[union-attr]
+    ones = [1] * len(rest)
+
+    def of_channels(statistic: fx.Node) -> fx.Node:
+        alone = emit(aten.view.default, statistic, [batch, groups, 1])
+        repeated = emit(aten.expand.default, alone, [batch, groups, width])
+        return emit(aten.view.default, emit(aten.clone.default, repeated), [batch, channels, *ones])
+
+    result = _centered(source, [of_channels(s) for s in statistics], emit)
+    scales = (
+        w if w is None else emit(aten.view.default, w, [channels, *ones]) for w in (weight, bias)
     )
-    return _scaled(result, *of_channels, emit=emit)
+    return _scaled(result, *scales, emit=emit)
 
 
 def _centered(source: fx.Node, statistics: list[fx.Node], emit: Emit) -> fx.Node:

@@ -222,9 +222,9 @@ MANY = 2 * 512 * 256
 
 
 def windows(rows: int = MANY, step: int = 2, points: int = 3, element: str = "f32",
-            more: str = "") -> Any:  # fmt: skip
-    """The maxima of lines of windows that begin `step` elements apart."""
-    body = f"%a = loop.read %x[i0*{step} + i1] : {element}\n"
+            more: str = "", place: str = "") -> Any:  # fmt: skip
+    """The maxima of lines of windows that begin `step` elements apart, or at `place`."""
+    body = f"%a = loop.read %x[{place or f'i0*{step}'} + i1] : {element}\n"
     value = "%a"
     if more:
         body += f"%w = loop.read {more} : {element}\n%m = arith.mulf %a, %w : {element}\n"
@@ -248,11 +248,13 @@ WINDOWS = {
     "of few rows": (windows(rows=MANY - 1), False),
     "of 16 points": (windows(points=16), True),
     "of 17 points": (windows(points=17), False),
-    "beside a weight of each point": (windows(more="%t[i1]"), False),
+    "beside a weight of each point": (windows(more="%t[i1]"), True),
     "beside a weight of each row": (windows(more="%u[i0]"), True),
     "backwards": (windows(more="%x[i0*-2 + i1 + 524288]"), False),
     "short plain rows": (windows(step=16, points=16), False),
     "all the same": (windows(step=0), False),
+    "of two rows each": (windows(place="floordiv(i0, 2)"), True),
+    "of rows of a table": (windows(place="mod(i0, 7)*100"), False),
 }
 
 

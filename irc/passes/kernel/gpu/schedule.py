@@ -15,11 +15,13 @@ from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.symbols import (
+    Dim,
     Range,
     coefficient,
     dim_product,
     free_symbols,
     known_divisor,
+    substitute,
     symbol,
 )
 from irc.ir.types import element_bytes
@@ -356,9 +358,19 @@ def _are_windows(plan: GpuPlan, gpu: GpuFeatures) -> bool:
     for member, offset, size, stored in accesses(plan):
         own = [a.name for a in member.own]
         if not stored and own and free_symbols(offset) & set(own):
-            step = coefficient(offset, next_row(plan, member))
-            steps.append(isinstance(step, int) and 0 < size * step <= gpu.window_bytes)
-    return bool(steps) and all(steps)
+            steps.append(size * _widest_step(offset, next_row(plan, member)))
+    return any(steps) and all(0 <= step <= gpu.window_bytes for step in steps)
+
+
+def _widest_step(offset: Dim, axis: str, rows: int = 9) -> int:
+    """How far apart the elements of some rows and the next are at most; of rows that are divided,
+    as windows that lie over several elements have them, most read the same. -1: not known."""
+    names = free_symbols(offset)
+    at = [substitute(offset, {**dict.fromkeys(names, 0), axis: k}) for k in range(rows)]
+    places = [place for place in at if isinstance(place, int)]
+    if len(places) < rows:
+        return -1
+    return max(after - before for before, after in zip(places, places[1:], strict=False))
 
 
 def _walked_tile(longest: int, gpu: GpuFeatures) -> int:
