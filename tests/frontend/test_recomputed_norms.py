@@ -82,6 +82,25 @@ def test_what_only_products_read_is_stored():
     assert stored(sides[2]) >= x.numel()
 
 
+def test_what_lies_in_another_order_than_gradients_is_stored() -> None:
+    """A kernel that computes it again would read the source across."""
+
+    def joint(x: Tensor, tangents_1: Tensor) -> tuple[Tensor, ...]:
+        y, *_ = torch.ops.aten.native_group_norm(x, None, None, 2, 4, 15, 2, 1e-5)
+        return y, tangents_1 * y
+
+    x, g = torch.randn(2, 4, 3, 5), torch.randn(2, 4, 3, 5)
+    for first, second, count in ((x, g, 1), (channels_last(x), g, 0)):
+        module = make_fx(joint, tracing_mode="fake")(first, second)
+        for node, name in zip(module.graph.nodes, ("primals_1", "tangents_1"), strict=False):
+            node.target = node.name = name
+        assert spell_norms(module) == count
+
+
+def channels_last(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last)
+
+
 def joint(x: Tensor, w: Tensor, tangents_1: Tensor) -> tuple[Tensor, ...]:
     y, mean, scale = torch.ops.aten.native_layer_norm(x, [7], w, None, 1e-5)
     z, _, _ = torch.ops.aten.native_layer_norm(x, [7], None, None, 1e-5)

@@ -17,6 +17,7 @@ from torch import fx
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from irc.frontend.fx.spelled import CASTS, VIEWS, Emit, cast, sizes, spell, wide
+from irc.frontend.fx.stride_order import dimension_order
 
 aten = torch.ops.aten
 Steps = Callable[[fx.Node, fx.Node, list[fx.Node], Emit], fx.Node]
@@ -41,7 +42,7 @@ def spell_norms(joint: fx.GraphModule) -> int:
                 continue
             if late is None:
                 late = _gradients(joint)
-            if node not in late and _is_computed_with(parts[0], late):
+            if node not in late and _is_computed_with(parts[0], late, node.args[0]):
                 spelled += _spell(node, parts, steps)
     if spelled:
         joint.graph.eliminate_dead_code()
@@ -64,19 +65,29 @@ def _gradients(joint: fx.GraphModule) -> set[fx.Node]:
     return late
 
 
-def _is_computed_with(node: fx.Node, late: set[fx.Node]) -> bool:
-    """Whether gradients need a value, or what is computed from its elements, other than in
-    memory."""
-    reached, pending = {node}, [node]
+def _is_computed_with(node: fx.Node, late: set[fx.Node], source: fx.Node) -> bool:
+    """Whether gradients need a value, or what is computed from its elements, other than in memory,
+    and beside nothing whose elements lie in another order than the source's: of two orders each
+    kernel reads one across, and what was saved lies as gradients do."""
+    reached, pending, is_read = {node}, [node], False
+    order = dimension_order(source.meta["val"])
     while pending:
         for user in pending.pop().users:
             packet = getattr(user.target, "overloadpacket", None)
             if user in late and packet is not None and packet not in _IN_MEMORY:
-                return True
+                is_read = True
+                others = [n for n in user.all_input_nodes if _shape(n) == _shape(source)]
+                if any(dimension_order(other.meta["val"]) != order for other in others):
+                    return False
             if user not in late and user not in reached and _is_pointwise(user):
                 reached.add(user)
                 pending.append(user)
-    return False
+    return is_read
+
+
+def _shape(node: fx.Node) -> Any:
+    value = node.meta.get("val")
+    return value.shape if isinstance(value, torch.Tensor) else None
 
 
 def _is_pointwise(node: fx.Node) -> bool:

@@ -17,6 +17,7 @@ import torch
 from torch import fx
 
 from irc.frontend.fx.placeholders import replace_placeholder_values
+from irc.frontend.fx.stride_order import dimension_order
 from irc.frontend.importing.importer import Given, Imported, Output
 
 
@@ -116,11 +117,6 @@ def take_strides(module: fx.GraphModule, inputs: Sequence[Any]) -> None:
         static = all(isinstance(d, int) for d in (*tensor.stride(), *traced.stride()))
         if static and tensor.stride() != traced.stride():
             changed[node] = tensor
-    reordered = {n for n, tensor in changed.items() if _order(tensor) != _order(n.meta["val"])}
+    order = dimension_order
+    reordered = {n for n, tensor in changed.items() if order(tensor) != order(n.meta["val"])}
     replace_placeholder_values(module, changed, reordered)
-
-
-def _order(value: torch.Tensor) -> list[int]:
-    """The dimensions of more than one element, by decreasing stride."""
-    steps = value.stride()
-    return sorted((d for d, n in enumerate(value.shape) if n != 1), key=lambda d: (-steps[d], d))

@@ -81,6 +81,19 @@ def order_in_memory(*tensors: Tensor) -> list[int]:
     return compute_elementwise_output_logical_to_physical_perm(*tensors)[0]
 
 
+def dimension_order(value: Tensor) -> list[int]:
+    """The dimensions of more than one element, from the widest step to the narrowest, as they were
+    seen while tracing."""
+    known = [d for d, n in enumerate(value.shape) if _seen(n) != 1]
+    return sorted(known, key=lambda d: (-_seen(value.stride(d)), d))
+
+
+def _seen(size: Any) -> int:
+    if isinstance(size, int):
+        return size
+    return int(size.node.hint) if size.node.has_hint() else 0
+
+
 def _written(tensor: Tensor, order: list[int]) -> Tensor:
     dense = tensor.permute(order).clone(memory_format=torch.contiguous_format)
     return dense.permute(inverse_permutation(order))
