@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -111,64 +111,78 @@ def separated(
     """Factors of each dimension, f64[size, numbers], whose products are what each element gets of
     each term over several sums; None where there are none.
 
-    lines[p][k]: the places of sum p along dimension k; factors[p]: with as many dimensions. An
-    array T[h.., r..] is a product of matrices M_k[h_k, r_k] where it is that of its own sums over
-    all other dimensions, weighted at random, over the sum of all but one power. That is looked at
-    where T may be other than 0, and the sum of squares tells that it is 0 elsewhere.
+    lines[p][k]: the places of sum p along dimension k; factors[p]: with as many dimensions, which
+    must be a product of a vector for each.
     """
-    dims = range(len(sizes))
-    counts = [line.numel() for line in lines[0]]
-    dense = [factor.expand(counts) for factor in factors]
-    generator = torch.Generator().manual_seed(len(lines))
-    random = functools.partial(torch.rand, generator=generator, dtype=torch.float64)
-    heights, widths = [random(n) + 0.5 for n in sizes], [random(n) + 0.5 for n in counts]
-    total, sums = 0.0, [torch.zeros(n, m).double() for n, m in zip(sizes, counts, strict=True)]
-    for line, factor in zip(lines, dense, strict=True):
-        part = factor.clone()
-        for k in dims:
-            shape = [-1 if j == k else 1 for j in dims]
-            part = part * (heights[k][line[k]] * widths[k]).reshape(shape)
-        total += float(part.sum())
-        for k in dims:
-            others = part.sum([j for j in dims if j != k]) if len(dims) > 1 else part
-            own = others / (heights[k][line[k]] * widths[k])
-            sums[k].index_put_((line[k], torch.arange(counts[k])), own, accumulate=True)
-    if abs(total) < _ROUNDED:
-        return None
-    sums[1:] = [each / total for each in sums[1:]]
-    return sums if _are_factors(sums, lines, dense) else None
+    products: list[list[torch.Tensor]] = []
+    for line, factor in zip(lines, factors, strict=True):
+        if not bool((factor != 0).any()):
+            continue
+        vectors = _vectors(factor.expand([each.numel() for each in line]))
+        if vectors is None:
+            return None
+        products.append(list(map(_matrix, line, vectors, sizes)))
+    return _one_product(products) if products else None
 
 
-def _are_factors(
-    sums: Sequence[torch.Tensor], lines: Sequence[Sequence[torch.Tensor]],
-    dense: Sequence[torch.Tensor],
-) -> bool:  # fmt: skip
-    dims = range(len(sums))
-    counts = dense[0].shape
-    largest = max(float(factor.abs().max()) for factor in dense)
-    squares = 0.0
-    groups: Mapping[int, torch.Tensor] = dict(enumerate(dense))
-    for p, line in enumerate(lines):
-        element, first = torch.zeros(counts).double(), torch.ones(counts).bool()
-        for q, factor in groups.items():
-            same = torch.ones(counts).bool()
-            for k in dims:
-                shape = [-1 if j == k else 1 for j in dims]
-                same = same & (line[k] == lines[q][k]).reshape(shape)
-            element = element + factor.where(same, 0)
-            if q < p:
-                first &= ~same
-        expected = torch.ones(counts).double()
-        for k in dims:
-            shape = [-1 if j == k else 1 for j in dims]
-            expected = expected * sums[k][line[k], torch.arange(counts[k])].reshape(shape)
-        if float((element - expected).abs().max()) > _ROUNDED * largest:
-            return False
-        squares += float(element.square().where(first, 0).sum())
-    product = torch.tensor(1.0).double()
-    for each in sums:
-        product = product * each.square().sum()
-    return abs(float(product) - squares) <= _ROUNDED * max(squares, largest)
+def _vectors(factor: torch.Tensor) -> list[torch.Tensor] | None:
+    """A vector for each dimension, of which an array is the product; None where it is none."""
+    place = [int(k) for k in torch.unravel_index(factor.abs().argmax(), factor.shape)]
+    pivot = factor[tuple(place)]
+    product, vectors = pivot, []
+    for k in range(factor.dim()):
+        vector = factor
+        for other in reversed([j for j in range(factor.dim()) if j != k]):
+            vector = vector.select(other, place[other])
+        shape = [-1 if j == k else 1 for j in range(factor.dim())]
+        product = product * (vector / pivot).reshape(shape)
+        vectors.append(vector / pivot if k else vector)
+    return vectors if _are_close(product, factor) else None
+
+
+def _matrix(line: torch.Tensor, vector: torch.Tensor, size: int) -> torch.Tensor:
+    matrix = torch.zeros(size, line.numel(), dtype=torch.float64)
+    matrix[line, torch.arange(line.numel())] = vector
+    return matrix
+
+
+def _one_product(products: list[list[torch.Tensor]]) -> list[torch.Tensor] | None:
+    """The product of matrices that a sum of such products is: those with one first matrix, but for
+    a scale, have the sum of what is behind it; this must be the same for all, but for a scale."""
+    if len(products[0]) == 1:
+        return [functools.reduce(torch.add, (first for (first,) in products))]
+    groups: list[tuple[torch.Tensor, list[list[torch.Tensor]]]] = []
+    for first, second, *rest in products:
+        scales = (_scale(first, known) for known, _ in groups)
+        number, scale = next(((n, s) for n, s in enumerate(scales) if s is not None), (-1, 1.0))
+        if number < 0:
+            groups.append((first, []))
+        groups[number][1].append([second * scale, *rest])
+    total, behind = groups[0][0], _one_product(groups[0][1])
+    for first, others in groups[1:]:
+        rest_of = _one_product(others)
+        if rest_of is None or behind is None:
+            return None
+        for mine, known in zip(rest_of, behind, strict=True):
+            multiple = _scale(mine, known)
+            if multiple is None:
+                return None
+            first = first * multiple  # noqa: PLW2901
+        total = total + first
+    return None if behind is None else [total, *behind]
+
+
+def _scale(matrix: torch.Tensor, known: torch.Tensor) -> float | None:
+    """What a matrix is another one times; None where it is no multiple."""
+    place = torch.unravel_index(known.abs().argmax(), known.shape)
+    pivot = float(known[place])
+    scale = float(matrix[place]) / pivot if pivot else 1.0
+    return scale if scale and _are_close(known * scale, matrix) else None
+
+
+def _are_close(product: torch.Tensor, whole: torch.Tensor) -> bool:
+    largest = float(whole.abs().max()) if whole.numel() else 0.0
+    return float((product - whole).abs().max()) <= _ROUNDED * largest
 
 
 __all__ = ["common_factors", "separated"]

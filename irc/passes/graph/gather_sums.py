@@ -72,7 +72,7 @@ class GatherSums(Pass):
     anchor = "func.func"
     asks_target = True
     preserves = "real"
-    limit: int = 1 << 16
+    limit: int = 1 << 18
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
@@ -125,6 +125,8 @@ class GatherSums(Pass):
         else:
             root, own_lines = put.value, zip(lines[0], sizes, axes, strict=True)
             chosen = [terms_of(line, size, own) for line, size, own in own_lines]
+        if not _is_most_of(puts[-1].source, math.prod(line.numel() for line in lines[0]), sizes):
+            return "much of what it is added to stays as it is"
         if not is_gpu and not all(each.is_whole_window for each in chosen):
             return "its terms are in no whole window"
         count = math.prod(line.numel() for line in lines[0])
@@ -149,6 +151,12 @@ class GatherSums(Pass):
             return "a size is symbolic, or nothing"
         count: Any = dim_product(tensor_type(put.indices[0]).shape)
         return None if count <= self.limit else f"{count} places are over limit ({self.limit})"
+
+
+def _is_most_of(base: Value, count: int, sizes: Sequence[int]) -> bool:
+    """Whether so many terms are added to zeros, or to half as many elements at most: of what is
+    there already only what is added to is written, where it is scattered."""
+    return full_value(base) == 0 or count >= 2 * math.prod(sizes)
 
 
 def _is_at_hand(op: Operation) -> bool:
