@@ -64,15 +64,17 @@ def windows(
 
 @converts("aten.max_pool2d_with_indices.default", count=2)
 @converts("aten.max_pool3d_with_indices.default", count=3)
-def max_pool(c: Call, *, count: int) -> Sequence[Value]:
+def max_pool(c: Call, *, count: int) -> Sequence[Value | None]:
     window = _window(c, count)
-    best, place = _maxima(c, *window)
+    if not c.op.results[1].has_uses:
+        return [_maxima(c, *window)[0], None]
+    best, place = _placed_maxima(c, *window)
     return [best, _flat_position(c, place, shape_of(c.self_), *window)]
 
 
 @converts("aten.extern.irc.max_pool_places.default")
 def max_pool_places(c: Call) -> Sequence[Value]:
-    best, place = _maxima(c, *_window(c, len(c.kernel_size)))
+    best, place = _placed_maxima(c, *_window(c, len(c.kernel_size)))
     return [best, c.cast(place, c.result_at(1).element)]
 
 
@@ -85,12 +87,9 @@ def _window(c: Call, count: int) -> tuple[list[int], list[int], list[int], list[
 
 def _maxima(
     c: Call, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int]
-) -> tuple[Value, Value]:
-    """The maxima of windows, and where in its window each is, in order of elements.
-
-    The padding is as low as any element. Where nothing is above it the place is that of the
-    window's first element, as it is in ATen.
-    """
+) -> tuple[Value, Value, Value, int | float]:
+    """The maxima of windows, in the result's type and in the one they are compared in, the windows,
+    and what stands in their padding, as low as any element."""
     count = len(kernel)
     source = c.arguments["self"]
     if isinstance(element_of(source), ComplexType) or element_of(source) is i1:
@@ -98,13 +97,22 @@ def _maxima(
     value = c.compute(source)
     lowest = identity_of("max", element_of(value))
     view = windows(c, value, kernel, stride, padding, dilation, lowest)
-    dims = list(range(rank_of(view) - count, rank_of(view)))
-    best = c.reduce("max", view, dims)
+    best = c.reduce("max", view, list(range(rank_of(view) - count, rank_of(view))))
+    return c.finish(best), best, view, lowest
+
+
+def _placed_maxima(
+    c: Call, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int]
+) -> tuple[Value, Value]:
+    """The maxima of windows, and where in its window each is, in order of elements: if nothing is
+    above the padding, where the window's first element is, as in ATen."""
+    result, best, view, lowest = _maxima(c, kernel, stride, padding, dilation)
+    dims = list(range(rank_of(view) - len(kernel), rank_of(view)))
     place = c.emit(graph.ArgReduce, view, combiner="argmax", dims=dims)
     if any(padding):
         first = _first_elements(c, place, kernel, stride, padding, dilation)
         place = c.select(c.pointwise("eq", best, c.full(lowest, best)), first, place)
-    return c.finish(best), place
+    return result, place
 
 
 def _first_elements(
