@@ -17,6 +17,7 @@ from irc.frontend.backend import recording
 from irc.ir.passes import PassContext, PassManager
 from irc.passes.graph.common_factors import separated
 from irc.passes.graph.sum_terms import axes_of, terms_of, weighted_terms
+from tests.conformance.gpu_programs import interpreted
 from tests.passes.graph.aten_programs import put_on
 
 TO_GRAPH = "convert-aten-to-graph,canonicalize,cse,accumulate-scatters"
@@ -135,6 +136,25 @@ def test_as_kernels(name: str, target: str) -> None:
     rest = "settle-checks,graph-to-layout,layout-to-loop,fuse-loops"
     PassManager.parse(rest, verify="each").run(module, PassContext(target=target))
     found = ran(module, x, given)
+    torch.testing.assert_close(found.double(), exact(function, x, given), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name", ["bilinear twice", "bicubic uneven", "nearest uneven", "mirrored", "blocks", "apart"]
+)
+def test_in_triton(name: str) -> None:
+    torch.manual_seed(2)
+    function, shape, *_ = CASES[name]
+    x = torch.randn(shape)
+    torch._dynamo.reset()
+    with interpreted():
+        leaf = x.clone().requires_grad_()
+        compiled = torch.compile(
+            function, backend="irc", dynamic=False, options={"target": "triton"}
+        )
+        result = compiled(leaf)
+        given = torch.randn_like(result)
+        (found,) = torch.autograd.grad(result, leaf, given)
     torch.testing.assert_close(found.double(), exact(function, x, given), rtol=1e-5, atol=1e-5)
 
 
