@@ -57,8 +57,8 @@ class LibraryFigures(Figures):
     sorted_row: Annotated[int, Figure(
         "elements", "of the longest row that a tile of a GPU sorts")] = 1024
     seen_windows: Annotated[int, Figure(
-        "windows", "the most of a pooling that an element looks at for its gradient, on a GPU or, of "
-        "images with their channels innermost, on a CPU; else they add to it")] = 16
+        "windows", "the most of a pooling that an element looks at for its gradient, on a GPU or, "
+        "of images with their channels innermost, on a CPU; else they add to it")] = 16
 
     # -- gather-sums
     seen_terms: Annotated[int, Figure(
