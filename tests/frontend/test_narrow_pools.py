@@ -6,8 +6,10 @@ import itertools
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 
+from irc.frontend.fx.narrow_pools import narrow_pools
 from tests.frontend.test_partition import check, trained
 
 WINDOWS = {  # size, step, padding, dilation, whether the last window may reach out of the source
@@ -75,3 +77,16 @@ def test_what_the_caller_gets_stays():
         return values + 0 * places
 
     check(trained(both, torch.randn(2, 3, 9, 7)))
+
+
+def test_views_of_places_are_told():
+    def joint(x, g):
+        y, positions = torch.ops.aten.max_pool2d_with_indices(x, [3, 3], [2, 2])
+        read = torch.ops.aten.alias(positions)
+        window = [3, 3], [2, 2], [0, 0], [1, 1]
+        return y, torch.ops.aten.max_pool2d_with_indices_backward(g, x, *window, False, read)
+
+    traced = make_fx(joint, tracing_mode="fake")(torch.randn(1, 2, 7, 7), torch.randn(1, 2, 3, 3))
+    assert narrow_pools(traced) == 1
+    (alias,) = traced.graph.find_nodes(op="call_function", target=torch.ops.aten.alias.default)
+    assert alias.meta["val"].dtype is torch.int8

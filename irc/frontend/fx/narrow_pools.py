@@ -17,6 +17,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from irc.dialects.aten import own  # noqa: F401  (its import makes irc's operators known)
 from irc.frontend.fx.spelled import VIEWS, readers_through, sizes, spell
+from irc.frontend.fx.undone_copies import tell_views
 
 aten = torch.ops.aten
 _POOLS = {
@@ -55,6 +56,7 @@ def _narrow(joint: fx.GraphModule, pool: fx.Node, gradient: Any) -> bool:
     pool.args, pool.kwargs = (source, *windows, ceil_mode, dtype), {}
     pool.meta["val"] = (values, places)
     parts[1].meta["val"] = places
+    tell_views(parts[1])
     for reader in readers:
         size = spell(reader, pool, lambda emit: sizes(source, emit))
         reader.target = torch.ops.irc.max_pool_places_backward.default

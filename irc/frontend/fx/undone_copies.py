@@ -72,16 +72,16 @@ def _replace(
             source.meta = {k: v for k, v in copy.meta.items() if k != "tensor_meta"}
             source.meta["val"] = value
     copy.replace_all_uses_with(source)
-    _tell_views(source)
+    tell_views(source)
 
 
-def _tell_views(node: fx.Node) -> None:
+def tell_views(node: fx.Node) -> None:
     """Let views of a value know its memory: what lies in the same is told by fake tensors."""
     for user in node.users:
         if user.op == "call_function" and _viewed(user) is node:
             values = fx.node.map_arg((user.args, user.kwargs), lambda n: n.meta["val"])
             user.meta["val"] = user.target(*values[0], **values[1])  # type: ignore[operator, index]
-            _tell_views(user)
+            tell_views(user)
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -108,4 +108,4 @@ def _root(node: fx.Node) -> fx.Node:
     return node
 
 
-__all__ = ["skip_undone_copies"]
+__all__ = ["skip_undone_copies", "tell_views"]
