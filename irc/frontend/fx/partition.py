@@ -14,10 +14,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import fx
 
 from irc.frontend.decompositions.names import AGAIN, READING, names_of
+from irc.frontend.decompositions.table import packets
 from irc.frontend.fx.attention import fuse_for
 from irc.options.options import Options
 from irc.target import Target
@@ -93,7 +93,7 @@ def _teach(partitioners: Any) -> None:
         types = of_torch()
         if not getattr(_thread, "asks", False):
             return types
-        again, reading = _packets(AGAIN), _packets(READING)
+        again, reading = (set(packets(names_of(names))) for names in (AGAIN, READING))
         return dataclasses.replace(
             types,
             recomputable_ops=types.recomputable_ops | again,
@@ -102,8 +102,3 @@ def _teach(partitioners: Any) -> None:
 
     table.is_taught = True  # type: ignore[attr-defined]
     partitioners.get_default_op_list = table
-
-
-def _packets(table: dict[str, str]) -> set[Any]:
-    aten = torch.ops.aten
-    return {getattr(aten, name) for name in names_of(table) if hasattr(aten, name)}

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from irc.frontend.fx.spelled import CASTS, VIEWS, Emit, cast, sizes, spell, wide
 from irc.frontend.fx.stride_order import dimension_order
+from irc.frontend.fx.undone_copies import is_same
 
 aten = torch.ops.aten
 Steps = Callable[[fx.Node, fx.Node, list[fx.Node], Emit], fx.Node]
@@ -110,7 +110,7 @@ def _spell(node: fx.Node, parts: dict[Any, fx.Node], steps: Steps) -> bool:
 
     written = spell(result, result, normalized)
     same = written.meta["val"]
-    if same.shape != value.shape or not all(map(_equal, same.stride(), value.stride())):
+    if same.shape != value.shape or not all(map(is_same, same.stride(), value.stride())):
         return False
     result.replace_all_uses_with(written)
     return True
@@ -123,10 +123,6 @@ def _part(node: fx.Node, number: int) -> fx.Node:
     part.meta.update(node.meta)
     part.meta["val"] = node.meta["val"][number]
     return part
-
-
-def _equal(first: Any, second: Any) -> bool:
-    return statically_known_true(first == second)
 
 
 def _layer_norm(node: fx.Node, source: fx.Node, statistics: list[fx.Node], emit: Emit) -> fx.Node:

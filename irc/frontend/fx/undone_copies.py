@@ -47,7 +47,7 @@ def skip_undone_copies(joint: fx.GraphModule) -> None:
         if copy in returned or _root(source) in returned:
             continue
         moved = _moved(source.meta["val"], moves)
-        if all(map(_same, moved[-1].stride(), copy.meta["val"].stride())):
+        if all(map(is_same, moved[-1].stride(), copy.meta["val"].stride())):
             _replace(copy, moves, source, moved)
             for node in (copy, *reversed(moves), first):
                 if not node.users:
@@ -84,7 +84,8 @@ def tell_views(node: fx.Node) -> None:
             tell_views(user)
 
 
-def _same(first: Any, second: Any) -> bool:
+def is_same(first: Any, second: Any) -> bool:
+    """Whether two sizes or strides are known to be equal."""
     return statically_known_true(first == second)
 
 
@@ -108,4 +109,4 @@ def _root(node: fx.Node) -> fx.Node:
     return node
 
 
-__all__ = ["skip_undone_copies", "tell_views"]
+__all__ = ["is_same", "skip_undone_copies", "tell_views"]

@@ -28,7 +28,8 @@ def common_factors(
 ) -> tuple[Value, list[torch.Tensor]] | None:
     """An array that the terms of all puts are multiples of, and by what, as f64 with one dimension
     for each of the places; None without one."""
-    roots = {_root(put.value, constants) for put in puts}
+    seen: dict[Value, Value | None] = {}
+    roots = {_root(put.value, constants, seen) for put in puts}
     if len(roots) > 1 or None in roots:
         return None
     (root,) = roots
@@ -40,20 +41,28 @@ def common_factors(
     return (root, factors) if None not in factors else None  # type: ignore[return-value]
 
 
-def _root(value: Value, constants: ConstantValues) -> Value | None:
-    """What a value is a multiple of, by arithmetic of its shape: in the end itself."""
-    op = value.defining_op
+def _root(
+    value: Value, constants: ConstantValues, seen: dict[Value, Value | None]
+) -> Value | None:
+    """What a value is a multiple of, by arithmetic of its shape: in the end itself. `seen`: that of
+    values which were looked at."""
+    if value in seen:
+        return seen[value]
+    op, root = value.defining_op, value
     shape = tensor_type(value).shape
-    if op is None or value in constants:
-        return None if op is not None else value
+    if op is None:
+        return value
+    if value in constants:
+        return None
     if isinstance(op, graph.Mul | graph.Add | graph.Sub | graph.Neg) or _changes_floats(op):
         parts = [v for v in op.operands if v not in constants]
         linear = len(parts) == 1 if isinstance(op, graph.Mul) else len(parts) == len(op.operands)
         if linear and all(tensor_type(v).shape == shape for v in parts):
-            roots = {_root(v, constants) for v in parts}
-            if len(roots) == 1:
-                return roots.pop()
-    return value
+            roots = [_root(v, constants, seen) for v in parts]
+            if roots[0] is not None and all(other is roots[0] for other in roots):
+                root = roots[0]
+    seen[value] = root
+    return root
 
 
 def _changes_floats(op: object) -> bool:

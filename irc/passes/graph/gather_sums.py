@@ -82,10 +82,11 @@ class GatherSums(Pass):
         for put in reversed(list(op.block.ops)):
             if not isinstance(put, graph.Put) or put.combiner != "sum" or put in gone:
                 continue
-            for puts in (_chain(put), [put]):
+            puts = _chain(put)
+            plan = self.plan(puts, constants, target.is_gpu, terms)
+            if isinstance(plan, str) and len(puts) > 1:
+                puts = [put]
                 plan = self.plan(puts, constants, target.is_gpu, terms)
-                if not isinstance(plan, str):
-                    break
             if isinstance(plan, str):
                 context.remark(f"is scattered: {plan}", put)
             elif context.spend("gather-sums", put):
