@@ -93,6 +93,11 @@ def makes_attention(options: Options, target: Target) -> bool:
     return options.own_attention and not target.is_gpu and rounds_once(options, target)
 
 
+def streams(options: Options, target: Target) -> bool:
+    """Attention on a GPU may be kernels of our own."""
+    return options.own_attention and target.is_gpu and rounds_once(options, target)
+
+
 def turns_images(options: Options, target: Target) -> bool:
     """Images may have their channels innermost."""
     return options.layout_optimization
@@ -209,6 +214,8 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("convert-aten-to-graph"),
         Step("canonicalize"),
         Step("patch-products", is_gpu),
+        Step("stream-softmaxes", streams),
+        Step("stream-scores", streams),
         Step("pad-matmul", pads_products, _PRODUCT_PADDING),
         Step("cse"),
         Step("fold-batch-norms", is_frozen),
@@ -244,6 +251,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     ),
     "fuse-loops": (
         Step("inline-computes"),
+        Step("stream-products", streams),
         Step("place-pieces"),
         Step("factor-axes"),
         Step("rows-first"),

@@ -24,6 +24,7 @@ KNOWN = {
     "analysis/loop.py": {"_GAP": NAMES, "_SHARE": NAMES},
     "analysis/multiplied.py": {"CUTS": FORMAT, "CUT_PRODUCTS": FORMAT},
     "analysis/scalar_ranges.py": {"_DEEPEST": REACH, "_ROUNDING": FORMAT},
+    "analysis/streams.py": {"FEWEST": REACH, "LONGEST": REACH},
     "analysis/symbolic_sizes.py": {"MOST": REACH},
     "analysis/tile_cost.py": {
         "FIRST": FORMAT, "LEAST_COPIED": FORMAT, "PARTS_BYTES": FORMAT, "ROW": FORMAT,
@@ -64,6 +65,8 @@ KNOWN = {
 
     "passes/kernel/gpu/contraction_schedule.py": {"DESCRIBED": FORMAT, "LINES": FORMAT},
     "passes/kernel/gpu/form.py": {"ENDS_ORDER": NAMES},
+    "passes/kernel/gpu/rough_scores.py": {"FACTOR": MEANING},
+    "passes/kernel/gpu/streamed.py": {"ROWS, DEPTH, STREAM, COLUMNS": NAMES, "LARGE": MEANING},
     "passes/kernel/gpu/odd_rows.py": {"GROUP_BYTES": FORMAT},
     "passes/kernel/gpu/plan.py": {"INDEX_LIMIT": FORMAT},
     "passes/kernel/gpu/scaled_powers.py": {"LARGE": FORMAT},
@@ -83,6 +86,7 @@ KNOWN = {
     "passes/loop/inline_computes.py": {"_FAR": REACH},
     "passes/loop/cut_pieces.py": {"_CHANGES": MEANING},
     "passes/loop/positions.py": {"_MAX_DEPTH": REACH},
+    "passes/loop/stream_products.py": {"LONGEST_MAP": REACH},
 }  # fmt: skip
 
 

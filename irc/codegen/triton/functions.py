@@ -304,6 +304,14 @@ def _sigmoid_rough_f32() -> list[str]:
     ]
 
 
+def _tanh_rough_f32() -> list[str]:
+    """1 - 2 / (exp(2x) + 1), within 2^-22: what is near 0 keeps few of its bits."""
+    return [
+        "power = irc_exp2_rough_f32(x * 2.8853900817779268)",
+        "return tl.fma(irc_inverse_rough_f32(power + 1.0), -2.0, 1.0)",
+    ]
+
+
 def _erfc_rough_f32() -> list[str]:
     """Of |x| a power of two, of a polynomial whose first coefficient is 0: within 2^-16."""
     *lower, last = tables.ERFC_POWER_F32
@@ -358,6 +366,7 @@ _WRITTEN_FOR = {
     ("exp_rough", "f32"): (_exp_rough_f32, ("exp2_rough",)),
     ("sigmoid", "f32"): (_sigmoid_f32, ("exp",)),
     ("sigmoid_rough", "f32"): (_sigmoid_rough_f32, ("exp2_rough", "inverse_rough")),
+    ("tanh_rough", "f32"): (_tanh_rough_f32, ("exp2_rough", "inverse_rough")),
     ("erfc_rough", "f32"): (_erfc_rough_f32, ("exp2_rough",)),
 }
 

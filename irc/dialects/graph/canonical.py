@@ -154,6 +154,16 @@ def slice_of_concat(op: shapes.Slice, rw: Any) -> Any:
     return rw.no_match("it lies in more than one piece")
 
 
+# reduce(x) over dimensions of size 1 -> reshape(x)
+@canonicalization(indexing.Reduce, name="graph.reduce_of_ones")
+def reduce_of_ones(op: indexing.Reduce, rw: Any) -> Any:
+    shape = op.source.type.shape  # type: ignore[attr-defined]
+    if any(shape[dim] != 1 for dim in op.dims):
+        return rw.no_match("it combines several elements")
+    rw.replace(op, [rw.builder.value(shapes.Reshape, op.source, result_types=op.value.type)])
+    return True
+
+
 # exp(x - max(x)), of rows or of all -> exp {nonpositive}
 @canonicalization(pointwise.Exp, name="graph.nonpositive_exp")
 def nonpositive_exp(op: Any, rw: Any) -> Any:

@@ -385,6 +385,11 @@ GPU: Mapping[str, Key] = {
     "column_parts": Key(
         "of a contraction: parts of (each part of) a tile's columns, with sums of their own, that "
         "what follows is computed on one after the other", powers(1, 8)),
+    "stream_m": Key("of streamed products: rows of a tile", powers()),
+    "stream_n": Key(
+        "of streamed products (of rows and a stream of columns, what is made of these, and their "
+        "products with something else that is streamed): columns of a step; without it, a group "
+        "streams none", powers()),
     "index_bits": Key("the width of indices", lambda v: _number(
         v, lambda n: n in (32, 64), "32 or 64")),
     "variants": Key(SIZES, by_size("gpu")),
@@ -395,6 +400,9 @@ CONTRACTION_KEYS = frozenset((
     "access", "flat",
 ))  # fmt: skip
 """The keys that only a gpu's schedules of contractions have."""
+
+STREAM_KEYS = frozenset(("stream_m", "stream_n"))
+"""The keys that only a gpu's schedules of streamed products have."""
 
 KEYS: Mapping[str, Mapping[str, Key]] = {"cpu": CPU, "gpu": GPU}
 

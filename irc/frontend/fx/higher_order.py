@@ -22,7 +22,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import rebind_unbacked
 from torch.utils import _pytree as pytree
 
-from irc.frontend.fx import random_states
+from irc.frontend.fx import block_masks, random_states
 
 _CAST = torch.ops.aten._to_copy.default
 Table = Mapping[Any, Callable[..., Any]]
@@ -146,7 +146,12 @@ def _dense(target: Any) -> Callable[..., Any]:
         return target
     if target.name() == "invoke_subgraph":
         return lambda graph, name, *operands: graph(*operands)
-    return target.py_kernels[DispatchKey.CompositeExplicitAutograd]
+    run = target.py_kernels[DispatchKey.CompositeExplicitAutograd]
+    if target.name() not in block_masks.PLACES:
+        return run
+    return lambda *args, **keywords: run(
+        *block_masks.with_blocks(target.name(), args), **keywords
+    )
 
 
 def graph_at(module: fx.GraphModule, leaf: Any) -> fx.GraphModule | None:

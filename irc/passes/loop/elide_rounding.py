@@ -62,9 +62,9 @@ class ElideRounding(Pass):
         stay = frozenset(
             n.attributes["rounding"]
             for n in numbered
-            if _stays(n.results[0], n.operands[0].type)
+            if _stays(n.results[0], n.operands[0].type, target)
         )
-        elided = sum(_widen_locals(group.block, stay, context) for group in groups)
+        elided = sum(_widen_locals(group.block, target, stay, context) for group in groups)
         elided += sum(_elide(compute.block, target, stay, context) for compute in computes)
         for narrowing in numbered:
             del narrowing.attributes["rounding"]
@@ -74,21 +74,21 @@ class ElideRounding(Pass):
 # -- which roundings stay
 
 
-def _stays(value: Value, wide: Type, depth: int = _MAX_DEPTH) -> bool:
+def _stays(value: Value, wide: Type, target: Target, depth: int = _MAX_DEPTH) -> bool:
     """Whether anything but a widening to `wide` takes a narrow float, itself or chosen from
     others."""
     for user in value.users:
         if isinstance(user, arith.ExtFOp) and user.results[0].type is wide:
             continue
         if isinstance(user, arith.SelectOp) and depth:
-            if _stays(user.results[0], wide, depth - 1):
+            if _stays(user.results[0], wide, target, depth - 1):
                 return True
-        elif not isinstance(user, loop.YieldOp) or _is_stored(user, value, wide):
+        elif not isinstance(user, loop.YieldOp) or _is_stored(user, value, wide, target):
             return True
     return False
 
 
-def _is_stored(op: loop.YieldOp, value: Value, wide: Type) -> bool:
+def _is_stored(op: loop.YieldOp, value: Value, wide: Type, target: Target) -> bool:
     """Whether a yielded narrow float is in an array whose elements can't be `wide`."""
     compute, maker = op.parent_op, value.defining_op
     assert isinstance(compute, loop.ComputeOp) and maker is not None
@@ -96,7 +96,7 @@ def _is_stored(op: loop.YieldOp, value: Value, wide: Type) -> bool:
         return True
     outputs = compute.output_list
     return any(
-        outputs[number] is not loop.MAP or _widenings(compute, number, wide) is None
+        outputs[number] is not loop.MAP or _widenings(compute, number, wide, target) is None
         for number, yielded in enumerate(op.values)
         if yielded is value
     )
@@ -186,19 +186,23 @@ def _unrounded(
 # -- between the members of a group
 
 
-def _widen_locals(block: Block, stay: Set[Attribute], context: PassContext) -> int:
+def _widen_locals(
+    block: Block, target: Target, stay: Set[Attribute], context: PassContext
+) -> int:
     widened = 0
     for op in block.ops:
         if isinstance(op, loop.ComputeOp):
             for number, output in enumerate(op.output_list):
                 if output is loop.MAP:
-                    widened += _widen(op, number, stay, context)
+                    widened += _widen(op, number, target, stay, context)
     return widened
 
 
-def _widenings(op: loop.ComputeOp, number: int, wide: Type) -> list[Operation] | None:
+def _widenings(
+    op: loop.ComputeOp, number: int, wide: Type, target: Target
+) -> list[Operation] | None:
     """What widens the elements of a narrowed array to `wide`, where all its readers do and may do
-    without; None: some may not."""
+    without; None: some may not, as factors of tiles."""
     (array,) = op.results_of(number)
     widenings: list[Operation] = []
     for read in array.users:
@@ -209,17 +213,20 @@ def _widenings(op: loop.ComputeOp, number: int, wide: Type) -> list[Operation] |
         return None
     if any(_asks_whether_equal(user) for w in widenings for user in w.results[0].users):
         return None
+    blocks = {w.parent for w in widenings if w.parent is not None}
+    if any(w in _narrow_factors(block, target) for block in blocks for w in widenings):
+        return None
     return widenings
 
 
 def _widen(
-    op: loop.ComputeOp, number: int, stay: Set[Attribute], context: PassContext
+    op: loop.ComputeOp, number: int, target: Target, stay: Set[Attribute], context: PassContext
 ) -> int:
     narrowing = op.yield_op.values[number].defining_op
     if narrowing is None or not _drops_digits(narrowing, stay):
         return 0
     source: Value = narrowing.operands[0]
-    widenings = _widenings(op, number, source.type)
+    widenings = _widenings(op, number, source.type, target)
     if widenings is None or not context.spend("elide-rounding", op):
         return 0
     (array,) = op.results_of(number)

@@ -17,7 +17,7 @@ from irc.analysis.scalar_ranges import ScalarRanges
 from irc.dialects import arith, loop
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Value
-from irc.ir.symbols import Dim, provable_le, simplify, substitute
+from irc.ir.symbols import Dim, floordiv, provable_le, simplify, substitute
 from irc.ir.types import i1, i64, index
 from irc.passes.common.bodies import (
     SEGMENTS,
@@ -54,11 +54,19 @@ def position(value: Value, depth: int = _MAX_DEPTH) -> Dim | None:
         return maker.attributes["value"].value  # type: ignore[attr-defined]
     if isinstance(maker, arith.IndexCastOp):
         return position(maker.operands[0], depth - 1)
-    combined = _COMBINED.get(type(maker))
+    combined = _combined(maker)
     if combined is None:
         return None
     left, right = (position(o, depth - 1) for o in maker.operands)
     return None if left is None or right is None else combined(left, right)
+
+
+def _combined(op: Operation) -> Callable[..., Dim] | None:
+    """What an operation makes of two positions; of a quotient, of one by a positive constant."""
+    divisor = op.operands[1].defining_op if isinstance(op, arith.FloorDivSIOp) else None
+    if isinstance(divisor, arith.ConstantOp) and divisor.attributes["value"].value > 0:  # type: ignore[attr-defined]
+        return floordiv
+    return _COMBINED.get(type(op))
 
 
 def map_position(op: Operation | None, memo: dict[Operation, Known]) -> Known:
@@ -106,7 +114,7 @@ def _scalar_position(
         return None
     if isinstance(op, arith.IndexCastOp):
         return dims[0]  # type: ignore[no-any-return]
-    combined = _COMBINED.get(type(op))
+    combined = _combined(op)
     return None if combined is None else combined(*dims)
 
 

@@ -121,7 +121,9 @@ def readers_to_turn(
     for result in op.results:
         for read in result.users:
             compute = read.parent_op
-            if isinstance(read, loop.ReadOp) and isinstance(compute, loop.ComputeOp):
+            if not isinstance(compute, loop.ComputeOp) or compute.parent is not op.parent:
+                continue  # members of a group have its axes first
+            if isinstance(read, loop.ReadOp):
                 places_of.setdefault(compute, set()).add(tuple(axes_read(read, compute) or ()))
     for compute, places in places_of.items():
         (first, *others) = places

@@ -195,6 +195,28 @@ MATRICES = program(
     "%p = arith.mulf %a, %b : f32",
     "loop.yield %p } : tensor<[40, 72] x f32, strides [72, 1]>",
 )
+STREAM = program(
+    "%r = loop.group (m: 40) {",
+    "%s = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32) {",
+    "%v = loop.read %x[mod(m, 8), k] : f32",
+    "%w = loop.read %x[mod(k, 8), n] : f32",
+    "%c = arith.truncf %v : f32 to f16",
+    "%d = arith.truncf %w : f32 to f16",
+    "%a = arith.extf %c : f16 to f32",
+    "%b = arith.extf %d : f16 to f32",
+    "%p = arith.mulf %a, %b : f32",
+    "loop.yield %p } : tensor<[40, 72] x f32, strides [72, 1]>",
+    "%o = loop.compute par(m: 40, d: 24) red(n: 72) -> reduce(sum, f32) {",
+    "%t = loop.read %s[m, n] : f32",
+    "%u = loop.read %x[mod(n, 8), d] : f32",
+    "%e = arith.truncf %t : f32 to f16",
+    "%f = arith.truncf %u : f32 to f16",
+    "%g = arith.extf %e : f16 to f32",
+    "%h = arith.extf %f : f16 to f32",
+    "%q = arith.mulf %g, %h : f32",
+    "loop.yield %q } : tensor<[40, 24] x f32, strides [24, 1]>",
+    "loop.yield %o } : tensor<[40, 24] x f32, strides [24, 1]>",
+)
 WIDE = program(
     "%r = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32)",
     "schedule #loop.schedule<gpu, precision = \"ieee\"> {",
@@ -283,6 +305,8 @@ GPU_CASES = {
     "precision": (WIDE, "tf32", "no"),
     "column_parts": (MATRICES, 2, 3),
     "flat": (MATRICES, True, 3, {"programs": 2}),
+    "stream_m": (STREAM, 16, 3),
+    "stream_n": (STREAM, 32, 3),
 }
 
 

@@ -110,7 +110,7 @@ def convert(b: TileBuilder, tile: Tile, element: Type) -> Tile:
     return b.op(f"arith.{name}", tile, element=element)
 
 
-def _largest(element: Type) -> float:
+def largest(element: Type) -> float:
     """The largest finite number of f32 or f64."""
     return math.ldexp(2 - 2.0**-23, 127) if element is f32 else sys.float_info.max
 
@@ -267,7 +267,7 @@ class Reduction:
         if self.combiner == "moments":
             return [self._full(0.0), self._full(0.0), self._full(0.0)]
         if self.combiner == "logsumexp":
-            return [self._full(-_largest(self.element)), self._full(0.0)]
+            return [self._full(-largest(self.element)), self._full(0.0)]
         first = [self._full(self._identity())]
         if self.combiner in ("argmin", "argmax"):
             first.append(self._full(self.b.largest_index, index))

@@ -47,7 +47,6 @@ from irc.ir.symbols import (
     symbol,
 )
 from irc.ir.types import element_bytes, f32, i1
-from irc.passes.kernel.gpu.combine import convert
 from irc.passes.kernel.gpu.contraction_space import (
     ContractionSpace,
     contraction_space,
@@ -56,6 +55,7 @@ from irc.passes.kernel.gpu.contraction_space import (
 )
 from irc.passes.kernel.gpu.cut_sums import CUT, added, summed
 from irc.passes.kernel.gpu.evaluate import Point, decomposed
+from irc.passes.kernel.gpu.factors import factor_tile, multiplied
 from irc.passes.kernel.gpu.frame import KernelFrame
 from irc.passes.kernel.gpu.odd_rows import OddRows, product_row_group
 from irc.passes.kernel.gpu.plan import GpuMember, offset_of
@@ -343,7 +343,7 @@ class _DotKernel:
                         self._factor(member, right, dot, there, (along, part.columns)),
                     ]
                     following += added(b, factors, sums) if cut else [
-                        self._dot(dot, factors, *sums)
+                        multiplied(b, dot, factors, sums[0], self.precision)
                     ]  # fmt: skip
             for part, *sums in _each(parts, final):
                 total = summed(b, sums) if cut else sums[0]
@@ -362,19 +362,11 @@ class _DotKernel:
         dims: tuple[TileDim, TileDim],
     ) -> Tile:
         """A factor's tile: zeros beyond the depth."""
-        b = self.b
         along = next(dim for dim in dims if dim.order == DEPTH)
         tile = self._matrix(side, dot, point, dims) if self.described else None
         if tile is not None:
             return tile
-        value = side.narrow
-        if value.type is not dot.element:
-            value = side.value
-        tile = convert(b, self.evaluator.value(member, value, point), dot.element)
-        # What a mask leaves out of one read is zero already.
-        if along.mask is not None and not (side.reads_zero and along in tile.dims):
-            tile = b.select(along.mask, tile, b.constant(0, dot.element))
-        return b.expand(tile, dims)
+        return factor_tile(self.evaluator, member, side, dot, point, dims, along)
 
     def _matrix(
         self, side: Side, dot: Dot, point: Point, dims: tuple[TileDim, TileDim]
@@ -409,13 +401,6 @@ class _DotKernel:
         if lying == dims:
             return tile
         return b.make(kernel.TransposeOp, [tile], [(dims, dot.element)])[0]
-
-    def _dot(self, dot: Dot, factors: Sequence[Tile], total: Tile) -> Tile:
-        attributes: dict[str, A.Attribute] = {}
-        if dot.element is f32:
-            attributes["precision"] = A.StringAttr(self.precision)
-        results = [(total.dims, dot.accumulator)]
-        return self.b.make(kernel.DotOp, [*factors, total], results, attributes)[0]
 
     # -- what follows
 

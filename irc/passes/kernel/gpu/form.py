@@ -38,6 +38,7 @@ from irc.passes.kernel.gpu.plan import GpuMember, Origin, accesses, plan_for_gpu
 from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.scans import Scans
 from irc.passes.kernel.gpu.schedule import default_schedule, power_of_two
+from irc.passes.kernel.gpu.streamed import form_streamed, is_streamed
 from irc.passes.kernel.gpu.summed_powers import SummedPowers, walk_together
 from irc.passes.kernel.gpu.tiles import Tile, TileDim
 from irc.passes.kernel.plan.plan import Plan, flatten
@@ -75,6 +76,8 @@ def form_gpu_kernel(
     if not schedule.is_gpu:
         raise InvalidIR(f"the schedule is for a {schedule.target}, not a gpu", op=op)
     frame = KernelFrame(plan, schedule.entries.as_dict(), name)
+    if is_streamed(schedule):
+        return form_streamed(frame)
     if has_contraction(schedule):
         return form_contraction(frame)
     return _GpuKernel(frame).form()

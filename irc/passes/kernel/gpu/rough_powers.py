@@ -49,6 +49,17 @@ def one_more(op: Operation) -> Operation | None:
     return None
 
 
+def is_rounded(value: Value, member: GpuMember, plan: GpuPlan) -> bool:
+    """Whether all that is made of a value, multiplied with other ones, is rounded to 16 bits."""
+    return _ends(value, member, plan, scaled=True)
+
+
+def is_narrow(op: Operation) -> bool:
+    """Whether an operation rounds to 16 bits."""
+    element = op.results[0].type if isinstance(op, arith.TruncFOp) else None
+    return isinstance(element, FloatType) and element.width == 16
+
+
 def _ends(value: Value, member: GpuMember, plan: GpuPlan, scaled: bool) -> bool:
     """Whether all that is made of a value is a sum, or rounded; scaled: it was multiplied, and a
     sum of products may be small."""
@@ -59,8 +70,7 @@ def _ends_in(
     user: Operation, value: Value, member: GpuMember, plan: GpuPlan, scaled: bool
 ) -> bool:
     if isinstance(user, arith.TruncFOp):
-        element = user.results[0].type
-        return isinstance(element, FloatType) and element.width == 16
+        return is_narrow(user)
     if isinstance(user, arith.MulFOp | arith.DivFOp):
         if isinstance(user, arith.DivFOp) and user.operands[1] is value:
             return False
@@ -92,4 +102,4 @@ def _output_ends(member: GpuMember, number: int, plan: GpuPlan, scaled: bool) ->
     return True
 
 
-__all__ = ["one_more", "rough_powers"]
+__all__ = ["is_narrow", "is_rounded", "one_more", "rough_powers"]

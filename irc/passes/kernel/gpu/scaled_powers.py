@@ -84,12 +84,19 @@ class Below:
     negative: Tile
 
     @staticmethod
-    def of(b: TileBuilder, top: Tile) -> Below:
-        """Those below `top`."""
+    def of(b: TileBuilder, top: Tile, large: float = LARGE) -> Below:
+        """Those below `top`. large: from which size on a difference of elements is 0, or so large
+        that its power is as good as another base's."""
         size = b.op("math.absf", top)
-        large = b.compare("oge", size, b.constant(LARGE, f32))
-        scale = b.select(large, b.constant(1.0, f32), b.constant(math.log2(math.e), f32))
+        far = b.compare("oge", size, b.constant(large, f32))
+        scale = b.select(far, b.constant(1.0, f32), b.constant(math.log2(math.e), f32))
         return Below(scale, b.op("arith.negf", b.op("arith.mulf", top, scale)))
+
+    def times(self, b: TileBuilder, factor: float) -> Below:
+        """Those of elements that are to be multiplied with a factor."""
+        if factor == 1.0:
+            return self
+        return Below(b.op("arith.mulf", self.scale, b.constant(factor, f32)), self.negative)
 
     def power(self, b: TileBuilder, x: Tile) -> Tile:
         """exp(x - top)."""

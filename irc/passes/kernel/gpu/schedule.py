@@ -50,6 +50,7 @@ from irc.passes.kernel.gpu.plan import (
 )
 from irc.passes.kernel.gpu.reads_apart import reads_apart
 from irc.passes.kernel.gpu.rows_ahead import stages_ahead
+from irc.passes.kernel.gpu.stream_schedule import stream_entries
 from irc.passes.kernel.gpu.summed_powers import walked_together
 from irc.passes.kernel.gpu.transposed import contiguous_axis, transposed_tile
 from irc.passes.kernel.plan.plan import flatten
@@ -71,6 +72,9 @@ def default_schedule(
     (`irc.dialects.loop.schedule.GPU`). `ranges` bounds symbols; `preset`: entries of a contraction
     that it is to have; without `contract` a contraction is an ordinary reduction."""
     plan = plan_for_gpu(flatten(op)) if plan is None else plan
+    streamed = stream_entries(plan, gpu, preset or {}, ranges or {}) if contract else None
+    if streamed is not None:
+        return loop.ScheduleAttr("gpu", A.DictAttr(streamed))
     contracted = contraction_entries(plan, gpu, preset or {}, ranges or {}) if contract else None
     if contracted is not None:
         return loop.ScheduleAttr("gpu", A.DictAttr(contracted))

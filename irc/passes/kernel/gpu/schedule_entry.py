@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irc.dialects import loop
-from irc.dialects.loop.schedule import CONTRACTION_KEYS
+from irc.dialects.loop.schedule import CONTRACTION_KEYS, STREAM_KEYS
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.symbols import Range
@@ -25,7 +25,8 @@ def schedule_for_gpu(op: Operation, target: Target, ranges: Mapping[str, Range])
     for member in [m for m in members if "schedule" in m.attributes]:
         preset = {**entries_of(member), **preset}
         del member.attributes["schedule"]
-    if schedule is not None and entries_of(op) and not CONTRACTION_KEYS & preset.keys():
+    asked = (CONTRACTION_KEYS | STREAM_KEYS) & preset.keys()
+    if schedule is not None and entries_of(op) and not asked:
         return False
     if isinstance(op, loop.GroupOp):
         evaluate_once_members_where_read(op)

@@ -323,18 +323,19 @@ class TileBuilder:
     @contextmanager
     def loop(
         self, upper: Dim, step: int, initial: Sequence[Tile], lower: Tile | None = None,
-        stages: int | None = None, flat: bool = False,
+        stages: int | None = None, flat: bool = False, safe: bool = False,
     ) -> Iterator[tuple[Tile, list[Tile], list[Tile], list[Tile]]]:
         """A kernel.for from 0 (or `lower`) to `upper`: gives (position, carried, next, final).
 
         The body fills `next` with the carried values of the next turn; `final` has their last
-        ones when the loop is closed.
+        ones when the loop is closed. safe: what is read in it and needs none of it can be read
+        where it has no turn, too.
         """
         first = self.index(0) if lower is None else lower
         bounds = [first, self.index(upper), self.index(step)]
         around = self.level
         block = Block([index, *[t.value.type for t in initial]])
-        self.scopes.append(_TileScope(block, upper))
+        self.scopes.append(_TileScope(block, 1 if safe else upper))
         level = self.level
         position = Tile(block.arguments[0], (), level)
         pairs = zip(block.arguments[1:], initial, strict=True)

@@ -1,0 +1,128 @@
+"""Attention whose scores a function changes, by irc, TorchInductor and eager mode on a GPU.
+
+    python -m bench.streamed_attention [--only NAME,NAME] [--backward] [--sizes B,H,S,D ...]
+
+Microseconds of the GPU (medians of graphs of calls, sides in turns), and how many of 10^12
+operations a second the two products of the forward have (of a causal or windowed one: of what it
+sees). `flex` is `torch.nn.attention.flex_attention`, the others are written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+from bench.operators import gpu_microseconds
+
+Case = Callable[..., torch.Tensor]
+WINDOW = 512
+
+
+def causal(b: Any, h: Any, q: Any, k: Any) -> Any:
+    """Each query sees the keys up to its own."""
+    return q >= k
+
+
+def window(b: Any, h: Any, q: Any, k: Any) -> Any:
+    """Each query sees the last keys."""
+    return (q >= k) & (q - k < WINDOW)
+
+
+def capped(score: Any, b: Any, h: Any, q: Any, k: Any) -> Any:
+    """Scores no larger than 30."""
+    return 30 * torch.tanh(score / 30)
+
+
+def slopes(score: Any, b: Any, h: Any, q: Any, k: Any) -> Any:
+    """Linear biases of distances, of each head."""
+    return score + (k - q) * torch.exp2(-(h + 1) * 0.5)
+
+
+def cases(length: int) -> dict[str, tuple[Case, float]]:
+    """The functions of query, key and value by name, and how much of the scores each looks at."""
+    blocks = {f: create_block_mask(f, None, None, length, length) for f in (causal, window)}
+    seen = {causal: 0.5, window: min(1.0, WINDOW / length)}
+    bias = torch.randn(1, 1, length, length, device="cuda", dtype=torch.bfloat16)
+
+    def flex(mask: Any = None, **keywords: Any) -> tuple[Case, float]:
+        block = None if mask is None else blocks[mask]
+        return (lambda q, k, v: flex_attention(q, k, v, block_mask=block, **keywords),
+                1.0 if mask is None else seen[mask])  # fmt: skip
+
+    def hand(function: Callable[[torch.Tensor], torch.Tensor]) -> tuple[Case, float]:
+        return (lambda q, k, v: torch.softmax(
+            function(q @ k.transpose(-1, -2)).float(), -1).to(q.dtype) @ v), 1.0  # fmt: skip
+
+    return {
+        "flex": flex(),
+        "flex capped": flex(score_mod=capped),
+        "flex slopes": flex(score_mod=slopes),
+        "flex causal": flex(causal),
+        "flex causal capped": flex(causal, score_mod=capped),
+        "flex window": flex(window),
+        "capped by hand": hand(lambda s: 30 * torch.tanh(s / math.sqrt(128) / 30)),
+        "biased by hand": hand(lambda s: s * 0.1 + bias),
+    }
+
+
+def line(
+    name: str, case: Case, seen: float, sizes: list[int], backward: bool, sides: list[str]
+) -> str:
+    """The line of a case."""
+    batch, heads, length, width = sizes
+    arrays = [torch.randn(*sizes, device="cuda", dtype=torch.bfloat16) for _ in range(3)]
+    if backward:
+        arrays = [each.requires_grad_() for each in arrays]
+    runs: dict[str, Callable[[], Any]] = {}
+    for side in sides:
+        torch._dynamo.reset()
+        f = case if side == "eager" else torch.compile(case, backend=side, dynamic=False)
+        if backward:
+            gradient = torch.randn(*sizes, device="cuda", dtype=torch.bfloat16)
+            runs[side] = lambda f=f, g=gradient: torch.autograd.grad(f(*arrays), arrays, g)
+        else:
+            runs[side] = lambda f=f: f(*arrays)
+        runs[side]()
+    times = {side: gpu_microseconds(run) for side, run in runs.items()}
+    again = {side: gpu_microseconds(run) for side, run in runs.items()}
+    times = {side: min(times[side], again[side]) for side in sides}
+    rate = 4 * batch * heads * length * length * width * seen / times["irc"] / 1e6
+    shown = "  ".join(f"{side} {time:9.1f}" for side, time in times.items())
+    ratio = times.get("inductor", math.nan) / times["irc"]
+    told = "" if backward else f"  {rate:5.0f} Tflop/s"
+    return f"{name:20} {'x'.join(map(str, sizes)):16} {shown}  inductor:irc {ratio:5.2f}{told}"
+
+
+def main() -> None:
+    """Print the lines."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default="", metavar="NAME,NAME")
+    parser.add_argument("--backward", action="store_true")
+    parser.add_argument("--sides", default="irc,inductor", metavar="SIDE,SIDE")
+    parser.add_argument("--sizes", nargs="+", default=["4,16,2048,64", "2,16,4096,128"])
+    asked = parser.parse_args()
+    torch.manual_seed(0)
+    ratios = []
+    for text in asked.sizes:
+        sizes = [int(n) for n in text.split(",")]
+        for name, (case, seen) in cases(sizes[2]).items():
+            if asked.only and name not in asked.only.split(","):
+                continue
+            try:
+                shown = line(name, case, seen, sizes, asked.backward, asked.sides.split(","))
+            except Exception as error:
+                print(f"{name:20} failed: {str(error).splitlines()[0][:120]}", flush=True)
+                continue
+            print(shown, flush=True)
+            ratios.append(float(shown.split("inductor:irc")[1].split()[0]))
+    print(f"{len(ratios)} cases, geometric mean {statistics.geometric_mean(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""The pass `stream-products`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from irc.analysis.contraction import contraction_of
+from irc.analysis.loop import Clusters, is_map, points
+from irc.dialects import loop
+from irc.ir.core import Operation
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim
+from irc.passes.common.bodies import clean_block, extents_of
+from irc.passes.common.dce import sweep
+from irc.passes.common.substitution import substitute_read
+from irc.passes.kernel.gpu.plan import plan_for_gpu
+from irc.passes.kernel.gpu.stream_space import stream_space
+from irc.passes.kernel.plan.plan import flatten
+from irc.passes.loop.grouping import group_members
+from irc.passes.loop.merge_computes import emit
+from irc.passes.loop.positions import position_folds
+from irc.passes.loop.stream_blocks import stream_blocks
+from irc.target import target_of
+
+LONGEST_MAP = 64
+"""The most operations of a map, as a mask is, that is computed for each score where it is read."""
+
+
+@register_pass
+class StreamProducts(Pass):
+    """Groups products of rows with a stream of columns, what is made of them, and products of that
+    with something else that is streamed.
+
+    Of the products that were given to irc with an empty schedule (`stream-softmaxes`), those over
+    the columns of others are kernels with these and all that stands between, and maps of the sums
+    behind: no row of scores is ever in memory. What they share are the rows. A remark tells what
+    keeps others apart, which are then kernels by themselves.
+
+    Before:
+        %s = loop.compute par(i0: 4, i1: 512, i2: 512) red(i3: 64) -> reduce(sum, f32) schedule #loop.schedule<gpu> { ... }
+        %m = loop.compute par(i0: 4, i1: 512) red(i2: 512) -> reduce(max, f32) { ... %s ... }
+        %o = loop.compute par(i0: 4, i1: 512, i2: 64) red(i3: 512) -> reduce(sum, f32) schedule #loop.schedule<gpu> { ... %s, %m ... }
+    After:
+        %o = loop.group (i0: 4, i1: 512) { %s = ...; %m = ...; %o = ...; loop.yield %o }
+    """  # noqa: E501
+
+    name = "stream-products"
+    summary = "group products over the columns of others with these"
+    anchor = "func.func"
+    asks_target = True
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        if not target_of(context).is_gpu:
+            return
+        block = op.regions[0].blocks[0]
+        streams = [stream for product in block.ops if (stream := _stream_of(product))]
+        if not streams:
+            return
+        streams = _joined(streams)
+        for members in streams:
+            _inline_maps(members)
+        clusters, prefixes = Clusters(block), dict[Operation, tuple[Dim, ...]]()
+        for members in streams:
+            rows = rows_of(members)
+            members = [*members, *_followers(members, rows, clusters)]
+            members.sort(key=clusters.number.__getitem__)
+            reason = _merge(clusters, members)
+            if reason:
+                context.remark(f"products are not streamed: {reason}", members[-1])
+                continue
+            prefixes[members[0]] = rows
+            context.count("streamed")
+        if not prefixes:
+            return
+        emit(clusters, block, lambda members: group_members(members, prefixes))
+        for group in [o for o in block.ops if isinstance(o, loop.GroupOp)]:
+            if group.block.first in prefixes:
+                space = stream_space(plan_for_gpu(flatten(group)))
+                if isinstance(space, str):
+                    context.remark(f"products are not streamed: {space}", group)
+                    dissolve(group)
+                elif reason := stream_blocks(group):
+                    context.remark(f"all blocks are looked at: {reason}", group)
+        sweep(op, context.fuel)
+
+
+def _is_own_product(op: Operation | None) -> bool:
+    """Whether a compute is a product that was given to irc, with nothing said of its schedule."""
+    if not isinstance(op, loop.ComputeOp) or op.schedule is None or op.schedule.entries.items:
+        return False
+    return not isinstance(contraction_of(op), str)
+
+
+def _stream_of(op: Operation) -> list[Operation]:
+    """The computes of a product over the columns of others, itself the last one; [] where it is
+    none."""
+    if not _is_own_product(op):
+        return []
+    inside: dict[Operation, bool] = {}
+    _look(op, inside)
+    members = [each for each, depends in inside.items() if depends]
+    return members if len(members) > 1 else []
+
+
+def _look(op: Operation, inside: dict[Operation, bool]) -> bool:
+    """Whether a compute is, or is made of, a product that was given to irc; computes are entered
+    behind those that they read."""
+    if op in inside:
+        return inside[op]
+    assert isinstance(op, loop.ComputeOp)
+    makers = [read.source.defining_op for read in op.reads]
+    of = [_look(m, inside) for m in makers if isinstance(m, loop.ComputeOp)]
+    inside[op] = any(of) or _is_own_product(op)
+    return inside[op]
+
+
+def _joined(streams: Iterable[Sequence[Operation]]) -> list[list[Operation]]:
+    """The computes of streams, those with a compute in common as one, in the program's order."""
+    joined: list[dict[Operation, None]] = []
+    for stream in streams:
+        own = dict.fromkeys(stream)
+        for other in [o for o in joined if not own.keys().isdisjoint(o)]:
+            joined.remove(other)
+            own = other | own
+        joined.append(own)
+    return [list(each) for each in joined]
+
+
+def rows_of(members: Sequence[Operation]) -> tuple[Dim, ...]:
+    """The extents of the rows that a stream's members share: the leading par axes of all."""
+    shared: list[Dim] | None = None
+    for member in members:
+        assert isinstance(member, loop.ComputeOp)
+        par = [axis.extent for axis in member.axis_list if axis.kind == "par"]
+        if shared is None:
+            shared = par
+        equal = [a == b for a, b in zip(shared, par, strict=False)]
+        shared = shared[: equal.index(False) if False in equal else len(equal)]
+    return tuple(shared or ())
+
+
+def _followers(
+    members: Sequence[Operation], rows: tuple[Dim, ...], clusters: Clusters
+) -> list[Operation]:
+    """What else reads what the members make and nothing of other computes: what is combined over
+    the stream, and maps over the rows with at most one more axis."""
+    inside, followers = set(members), dict[Operation, None]()
+    pending = list(members)
+    while pending:
+        readers = {user.parent_op for result in pending.pop().results for user in result.users}
+        for op in readers:
+            if not isinstance(op, loop.ComputeOp) or op in inside or not _follows(op, rows):
+                continue
+            makers = {read.source.defining_op for read in op.reads}
+            if all(m in inside or not isinstance(m, loop.ComputeOp) for m in makers):
+                inside.add(op)
+                followers[op] = None
+                pending.append(op)
+    return sorted(followers, key=clusters.number.__getitem__)
+
+
+def _follows(op: loop.ComputeOp, rows: tuple[Dim, ...]) -> bool:
+    """Whether a compute is over the rows, and combines points of one more axis, or is a map with
+    at most one."""
+    axes = op.axis_list
+    if tuple(axis.extent for axis in axes[: len(rows)]) != rows:
+        return False
+    combined = all(axis.kind == "red" for axis in axes[len(rows) :])
+    reduces = all(output.kind == "reduce" for output in op.output_list)
+    return combined and reduces or is_map(op) and len(axes) <= len(rows) + 1
+
+
+def _inline_maps(members: Sequence[Operation]) -> None:
+    """Put maps that members read, as masks are, in the place of what is read, where they would be
+    arrays as large as the scores."""
+    inside = set(members)
+    for member in members:
+        assert isinstance(member, loop.ComputeOp)
+        changed = True
+        while changed:
+            changed = False
+            for read in list(member.reads):
+                maker = read.source.defining_op
+                if maker in inside or not isinstance(maker, loop.ComputeOp) or not is_map(maker):
+                    continue
+                if len(maker.block) > LONGEST_MAP or not _is_large(maker, member):
+                    continue
+                value = substitute_read(read, maker, extents_of(member))
+                read.results[0].replace_all_uses_with(value)
+                read.erase()
+                changed = True
+                if not any(result.has_uses for result in maker.results):
+                    maker.erase()
+        extents = extents_of(member)
+        clean_block(member.block, position_folds(member.block, extents))
+
+
+def _is_large(maker: loop.ComputeOp, member: loop.ComputeOp) -> bool:
+    """Whether a map has as many elements as a row of members has points of rows and stream."""
+    row, *own = [a.extent for a in member.axis_list][-2:]
+    return points(a.extent for a in maker.axis_list) >= points([row, *own])
+
+
+def _merge(clusters: Clusters, members: Sequence[Operation]) -> str:
+    """Make members one cluster; gives why they can't be."""
+    first = members[0]
+    for member in members[1:]:
+        a, b = clusters.cluster_of(first), clusters.cluster_of(member)
+        if reason := clusters.why_apart(a, b):
+            return reason
+        if not clusters.can_merge(a, b):
+            return "something between them depends on the one and is needed by the other"
+        clusters.merge(a, b)
+    return ""
+
+
+def dissolve(group: loop.GroupOp) -> None:
+    """Put the members of a group in its place."""
+    for result, value in zip(group.results, group.yield_op.values, strict=True):
+        result.replace_all_uses_with(value)
+    assert group.parent is not None
+    for member in [each for each in group.block.ops if not isinstance(each, loop.YieldOp)]:
+        member.detach()
+        group.parent.insert_before(member, group)
+    group.erase()
+
+
+__all__ = ["StreamProducts", "dissolve", "rows_of"]

@@ -1,0 +1,250 @@
+"""Kernels of streamed products: equal to float64 in irc's interpreter of kernels, by tiles of any
+size; what makes a group one; and the figures that its tiles come of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import irc
+from irc.dialects import kernel, loop
+from irc.interp.core import run
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.passes import PassContext, PassManager
+from irc.passes.kernel.gpu.plan import plan_for_gpu
+from irc.passes.kernel.gpu.stream_space import limit_of, stream_space
+from irc.passes.kernel.plan.plan import flatten
+
+GUARD = (
+    "%low = arith.constant 0xFF800000 : f32 %none = arith.cmpf oeq, %h, %low : f32 "
+    "%zero = arith.constant 0.0 : f32 %top = arith.select %none, %zero, %h : f32"
+)
+
+
+def attention(
+    m: int, n: int, d: int, e: int, score: str, guard: str = GUARD, top: str = "%top",
+    schedule: str = "",
+) -> str:  # fmt: skip
+    """softmax(score(q @ k^T)) @ v of one batch of two, as loops. score: from %s to %x."""
+    def array(*sizes: int, element: str = "f32") -> str:
+        strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+        return f"tensor<{list(sizes)} x {element}, strides {strides}>"
+
+    q, k, v = (array(2, *s, element="bf16") for s in ((m, d), (n, d), (n, e)))
+    return f"""
+    func.func @main(%q: {q}, %k: {k}, %v: {v}) -> ({array(2, m, e)}, {array(2, m)}) attributes {{level = "loop"}} {{
+      %y, %l = loop.group (i: 2, m: {m}) {schedule} {{
+        %scores = loop.compute par(i: 2, m: {m}, n: {n}) red(d: {d}) -> reduce(sum, f32) {{
+          %a = loop.read %q[i, m, d] : bf16
+          %b = arith.extf %a : bf16 to f32
+          %c = loop.read %k[i, n, d] : bf16
+          %e = arith.extf %c : bf16 to f32
+          %f = arith.mulf %b, %e : f32
+          loop.yield %f }} : {array(2, m, n)}
+        %xs = loop.compute par(i: 2, m: {m}, n: {n}) -> map {{
+          %s = loop.read %scores[i, m, n] : f32
+          {score}
+          loop.yield %x }} : {array(2, m, n)}
+        %most = loop.compute par(i: 2, m: {m}) red(n: {n}) -> reduce(max, f32) {{
+          %g = loop.read %xs[i, m, n] : f32
+          loop.yield %g }} : {array(2, m)}
+        %powers = loop.compute par(i: 2, m: {m}, n: {n}) -> map {{
+          %g = loop.read %xs[i, m, n] : f32
+          %h = loop.read %most[i, m] : f32
+          {guard}
+          %gap = arith.subf %g, {top} : f32
+          %p = math.exp %gap {{nonpositive}} : f32
+          loop.yield %p }} : {array(2, m, n)}
+        %total = loop.compute par(i: 2, m: {m}) red(n: {n}) -> reduce(sum, f32) {{
+          %p = loop.read %powers[i, m, n] : f32
+          loop.yield %p }} : {array(2, m)}
+        %sums = loop.compute par(i: 2, m: {m}, e: {e}) red(n: {n}) -> reduce(sum, f32) {{
+          %p = loop.read %powers[i, m, n] : f32
+          %r = arith.truncf %p : f32 to bf16
+          %t = arith.extf %r : bf16 to f32
+          %u = loop.read %v[i, n, e] : bf16
+          %w = arith.extf %u : bf16 to f32
+          %z = arith.mulf %t, %w : f32
+          loop.yield %z }} : {array(2, m, e)}
+        %quotient = loop.compute par(i: 2, m: {m}, e: {e}) -> map {{
+          %o = loop.read %sums[i, m, e] : f32
+          %t = loop.read %total[i, m] : f32
+          %y = arith.divf %o, %t : f32
+          loop.yield %y }} : {array(2, m, e)}
+        %log = loop.compute par(i: 2, m: {m}) -> map {{
+          %t = loop.read %total[i, m] : f32
+          %h = loop.read %most[i, m] : f32
+          %j = math.log %t : f32
+          %l = arith.addf %j, %h : f32
+          loop.yield %l }} : {array(2, m)}
+        loop.yield %quotient, %log }} : {array(2, m, e)}, {array(2, m)}
+      func.return %y, %l : {array(2, m, e)}, {array(2, m)} }}"""  # noqa: E501
+
+
+SCALED = "%scale = arith.constant 0.25 : f32 %x = arith.mulf %s, %scale : f32"
+CAPPED = (
+    "%ten = arith.constant 10.0 : f32 %a = arith.divf %s, %ten : f32 %b = math.tanh %a : f32 "
+    "%x = arith.mulf %b, %ten : f32"
+)
+CAUSAL = (
+    "%i = loop.index {expression = #sym<m>} : index %j = loop.index {expression = #sym<n>} : index "
+    "%c = arith.cmpi sge, %i, %j : index %w = arith.constant 0xFF800000 : f32 "
+    "%scale = arith.constant 0.25 : f32 %a = arith.mulf %s, %scale : f32 "
+    "%x = arith.select %c, %a, %w : f32"
+)
+#: Nothing is seen by the first rows, for more than a step of the stream.
+LATE = CAUSAL.replace("arith.cmpi sge, %i, %j", "arith.cmpi slt, %i, %j")
+
+
+def expected(q: Any, k: Any, v: Any, score: str) -> tuple[torch.Tensor, torch.Tensor]:
+    q, k, v = (x.double() for x in (q, k, v))
+    s = q @ k.transpose(-1, -2)
+    rows, columns = torch.arange(s.shape[1])[:, None], torch.arange(s.shape[2])
+    if score == CAPPED:
+        s = 10 * torch.tanh(s / 10)
+    else:
+        s = s * 0.25
+    if score == CAUSAL:
+        s = s.masked_fill(rows < columns, -math.inf)
+    if score == LATE:
+        s = s.masked_fill(rows >= columns, -math.inf)
+    return torch.softmax(s, -1) @ v, torch.logsumexp(s, -1)
+
+
+def formed(text: str, target: str = "sm_90") -> Any:
+    """A program of loops with its kernel."""
+    module = irc.parse(text)
+    PassManager.parse("schedule{target=gpu},form-kernels,bufferize", verify="each").run(
+        module, PassContext(target=target))  # fmt: skip
+    return module
+
+
+@pytest.mark.parametrize("score", [SCALED, CAPPED, CAUSAL, LATE],
+                         ids=["scaled", "capped", "causal", "late"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sizes", "entries"),
+    [((40, 70, 16, 24), ""), ((16, 16, 16, 16), "stream_m = 16, stream_n = 16"),
+     ((33, 100, 40, 16), "stream_m = 16, stream_n = 32"), ((1, 20, 8, 8), "")],
+)  # fmt: skip
+def test_a_kernel_has_the_values_of_its_loops(
+    score: str, sizes: tuple[int, int, int, int], entries: str
+) -> None:
+    m, n, d, e = sizes
+    schedule = f"schedule #loop.schedule<gpu, {entries}>" if entries else ""
+    module = formed(attention(*sizes, score, schedule=schedule))
+    kernels = [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
+    assert len(kernels) == 1
+    assert sum(isinstance(op, kernel.DotOp) for op in kernels[0].walk()) == 2
+    torch.manual_seed(0)
+    arrays = [torch.randn(2, *s).bfloat16() for s in ((m, d), (n, d), (n, e))]
+    got = run(module, *arrays)
+    for one, other in zip(got, expected(*arrays, score), strict=True):
+        assert torch.equal(one.isnan(), other.isnan())
+        gap = (one.double() - other).nan_to_num(0, 0, 0).abs().max()
+        assert gap < 2e-2 * max(1, other.nan_to_num(0, 0, 0).abs().max())
+
+
+def test_infinities_and_nan_are_where_eager_has_them() -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, s, 16).bfloat16() for s in (20, 40, 40))
+    q[0, 0, 0], q[0, 1, 0], q[0, 2] = math.inf, math.nan, 0
+    k[1, 3, 0], v[1, 5, 2] = -math.inf, math.inf
+    y, _ = run(formed(attention(20, 40, 16, 16, SCALED)), q, k, v)
+    reference = torch.softmax(q.double() @ k.double().transpose(-1, -2) * 0.25, -1) @ v.double()
+    assert torch.equal(y.isnan(), reference.isnan())
+    assert torch.equal(y.isinf(), reference.isinf())
+
+
+def test_scores_whose_powers_no_float_has_keep_their_quotients() -> None:
+    """The product with log2(e) is rounded: by much where scores are large, for all of a row."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, s, 16).bfloat16() for s in (20, 40, 40))
+    y, _ = run(formed(attention(20, 40, 16, 16, SCALED)), q * 1024, k * 64, v)
+    reference, _ = expected(q * 1024, k * 64, v, SCALED)
+    assert torch.allclose(y.double(), reference, atol=3e-2, rtol=3e-2)
+
+
+def space_of(text: str) -> Any:
+    (group,) = [op for op in irc.parse(text).walk() if isinstance(op, loop.GroupOp)]
+    return stream_space(plan_for_gpu(flatten(group)))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [(("top", "%h"), "needs what is combined of the stream before all of it is"),
+     (("guard", GUARD.replace("oeq", "ole")), "needs what is combined"),
+     (("score", "%z = arith.constant 2.0 : f32 %x = arith.mulf %s, %z : f32"), "")],
+)  # fmt: skip
+def test_what_a_stream_is(change: tuple[str, str], reason: str) -> None:
+    words = {"score": SCALED, "guard": GUARD, "top": "%top", change[0]: change[1]}
+    space = space_of(attention(20, 40, 16, 16, **words))
+    assert reason in space if reason else not isinstance(space, str)
+
+
+def test_a_stored_score_is_no_stream() -> None:
+    text = attention(20, 40, 16, 16, SCALED)
+    stored = "tensor<[2, 20, 40] x f32, strides [800, 40, 1]>"
+    text = text.replace("loop.yield %quotient, %log } :", f"loop.yield %xs, %log }} : {stored}, #")
+    text = text.split(", #")[0] + ", tensor<[2, 20] x f32, strides [20, 1]>\n" + (
+        f"func.return %y, %l : {stored}, tensor<[2, 20] x f32, strides [20, 1]> }}")  # fmt: skip
+    text = text.replace("-> (tensor<[2, 20, 16] x f32, strides [320, 16, 1]>", f"-> ({stored}")
+    assert "stores what it has of the stream" in space_of(text)
+
+
+def test_wide_heads_have_no_room() -> None:
+    with pytest.raises(InvalidIR, match="no room for more than 256 terms"):
+        formed(attention(20, 40, 512, 16, SCALED,
+                         schedule="schedule #loop.schedule<gpu, stream_m = 16>"))  # fmt: skip
+
+
+def test_small_tiles_are_refused() -> None:
+    with pytest.raises(InvalidIR, match="at least 16 rows and columns"):
+        formed(attention(20, 40, 16, 16, SCALED,
+                         schedule="schedule #loop.schedule<gpu, stream_m = 8>"))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "key"),
+    [("stream_rows", "[16, 16, 16]", "stream_m"), ("stream_columns", "[32, 32, 32]", "stream_n"),
+     ("stream_warps", "[2, 2, 2]", "num_warps"), ("stream_stages", "[5, 5, 5]", "num_stages")],
+)  # fmt: skip
+def test_tiles_are_a_targets(figure: str, value: str, key: str) -> None:
+    def scheduled(target: str) -> Any:
+        module = irc.parse(attention(40, 70, 16, 24, SCALED))
+        PassManager.parse("schedule{target=gpu}").run(module, PassContext(target=target))
+        (group,) = [op for op in module.walk() if isinstance(op, loop.GroupOp)]
+        return group.attributes["schedule"].entries.get(key)
+
+    assert scheduled(f"#irc.target<sm_90, {figure} = {value}>") != scheduled("sm_90")
+
+
+@pytest.mark.parametrize("width", [16, 100, 200])
+def test_gradients_have_tiles_of_their_own(width: int) -> None:
+    """Two products of scores: queries and keys, and both with themselves."""
+    text = attention(40, 70, width, 24, "%x = arith.addf %s, %s : f32")
+    second = text[text.index("%scores = "):text.index("%xs = ")].replace("%scores", "%others")
+    text = text.replace("%xs = ", second + "%xs = ", 1).replace(
+        "%x = arith.addf %s, %s", "%o = loop.read %others[i, m, n] : f32 %x = arith.addf %s, %o")
+
+    def kernel_of(target: str) -> str:
+        module = formed(text, target)
+        del module.attributes["irc.target"]
+        return irc.print_op(module)
+
+    own = kernel_of("sm_90")
+    figures = {"rows": "[32, 32, 32]", "columns": "[16, 16, 16]", "warps": "[2, 2, 2]",
+               "stages": "[4, 4, 4]"}  # fmt: skip
+    for figure, value in figures.items():
+        assert kernel_of(f"#irc.target<sm_90, several_{figure} = {value}>") != own
+        assert kernel_of(f"#irc.target<sm_90, stream_{figure} = {value}>") == own
+
+
+def test_a_stream_of_one_axis_has_no_limit() -> None:
+    (group,) = [op for op in irc.parse(attention(20, 40, 16, 16, CAUSAL)).walk()
+                if isinstance(op, loop.GroupOp)]  # fmt: skip
+    plan = plan_for_gpu(flatten(group))
+    space = stream_space(plan)
+    assert not isinstance(space, str) and limit_of(plan, space) is None
