@@ -2,14 +2,16 @@
 
     python -m bench.streamed_attention [--only NAME,NAME] [--backward] [--sizes B,H,S,D ...]
 
-Microseconds of the GPU (medians of graphs of calls, sides in turns), and how many of 10^12
-operations a second the two products of the forward have (of a causal or windowed one: of what it
-sees). `flex` is `torch.nn.attention.flex_attention`, the others are written by hand.
+Microseconds of the GPU (the least of two medians of graphs of calls; with `--backward` those of the
+gradients alone, by torch's profiler), sides in turns, and how many of 10^12 operations a second the
+two products of the forward have (of a causal or windowed one: of what it sees). `flex` is
+`torch.nn.attention.flex_attention`, the others are written by hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import statistics
 from collections.abc import Callable
@@ -22,6 +24,8 @@ from bench.operators import gpu_microseconds
 
 Case = Callable[..., torch.Tensor]
 WINDOW = 512
+PROFILED = 10
+"""Calls that torch's profiler looks at."""
 
 
 def causal(b: Any, h: Any, q: Any, k: Any) -> Any:
@@ -71,6 +75,18 @@ def cases(length: int) -> dict[str, tuple[Case, float]]:
     }
 
 
+def profiled(run: Callable[[], Any]) -> float:
+    """What the GPU's work takes in a call."""
+    run()
+    torch.cuda.synchronize()
+    activities = [torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
+        for _ in range(PROFILED):
+            run()
+        torch.cuda.synchronize()
+    return sum(event.device_time_total for event in profile.key_averages()) / PROFILED
+
+
 def line(
     name: str, case: Case, seen: float, sizes: list[int], backward: bool, sides: list[str]
 ) -> str:
@@ -85,12 +101,15 @@ def line(
         f = case if side == "eager" else torch.compile(case, backend=side, dynamic=False)
         if backward:
             gradient = torch.randn(*sizes, device="cuda", dtype=torch.bfloat16)
-            runs[side] = lambda f=f, g=gradient: torch.autograd.grad(f(*arrays), arrays, g)
+            y = f(*arrays)
+            runs[side] = functools.partial(
+                torch.autograd.grad, y, arrays, gradient, retain_graph=True)  # fmt: skip
         else:
             runs[side] = lambda f=f: f(*arrays)
         runs[side]()
-    times = {side: gpu_microseconds(run) for side, run in runs.items()}
-    again = {side: gpu_microseconds(run) for side, run in runs.items()}
+    clock = profiled if backward else gpu_microseconds
+    times = {side: clock(run) for side, run in runs.items()}
+    again = {side: clock(run) for side, run in runs.items()}
     times = {side: min(times[side], again[side]) for side in sides}
     rate = 4 * batch * heads * length * length * width * seen / times["irc"] / 1e6
     shown = "  ".join(f"{side} {time:9.1f}" for side, time in times.items())

@@ -116,8 +116,9 @@ OPTIONS: dict[str, Entry] = {
         "GPU's matrices multiply these faster; numbers below 2^-103 lose bits."
     ),
     "own_attention": Entry(
-        "Attention on a CPU in kernels of irc's own rather than ATen's, where the processor's "
-        "figures say that these are faster."
+        "Attention in kernels of irc's own: on a CPU rather than ATen's, where the processor's "
+        "figures say that these are faster; on a GPU where a function changes the scores that the "
+        "library's has not ([how](design/contractions.md#streamed-products))."
     ),
     "emulate_rounding": Entry(
         "16-bit floats are rounded after each operation, as in eager.", "emulate_precision_casts"

@@ -340,26 +340,23 @@ class GpuFigures(Speeds):
     grouped_rows: Annotated[int, Figure(
         "rows", "of tiles that go over the columns together", least=1)] = 8
 
-    # -- products that are streamed, each figure for up to 64, 128 and 256 terms and columns
+    # -- products that are streamed. Each of four figures has nine numbers: for up to 64, 128 and
+    # 256 terms and columns, of one product of scores, of several, and of several sums
     stream_rows: Annotated[tuple[int, ...], Figure(
-        "rows", "of a tile of streamed products (an H200, bf16, 64 columns of the stream: of 64 "
-        "terms 177 us with 64 rows, 184 with 128; of 128 terms and two stages 559 with 128 rows, "
-        "681 with 64)", least=16, power=True)] = (64, 128, 64)
+        "rows", "of a tile of streamed products: for up to 64, 128 and 256 terms and columns, of "
+        "one product of scores (an H200, bf16: of 64 terms 177 us with 64 rows, 184 with 128; of "
+        "128 terms 559 with 128 rows, 681 with 64), of several, as a gradient of queries has "
+        "them, and of several sums, as those of keys and values are", least=16, power=True)] = (
+            64, 128, 64, 64, 64, 64, 64, 64, 64)
     stream_columns: Annotated[tuple[int, ...], Figure(
-        "columns", "of the stream in a step", least=16, power=True)] = (64, 64, 64)
+        "columns", "of the stream in a step of such tiles (keys' and values' gradients, 64 "
+        "causal terms: 193 us with 128 and two steps in flight, 226 with 64 and three)",
+        least=16, power=True)] = (64, 64, 32, 64, 64, 32, 128, 64, 32)
     stream_warps: Annotated[tuple[int, ...], Figure(
-        "warps", "of such a tile", least=1, power=True)] = (4, 4, 8)
+        "warps", "of such tiles", least=1, power=True)] = (4, 4, 4, 4, 4, 8, 4, 4, 8)
     stream_stages: Annotated[tuple[int, ...], Figure(
-        "steps", "of the stream in flight", least=1)] = (3, 2, 2)
-    several_rows: Annotated[tuple[int, ...], Figure(
-        "rows", "of a tile of several products of scores, or several sums, as gradients have them",
-        least=16, power=True)] = (64, 128, 64)
-    several_columns: Annotated[tuple[int, ...], Figure(
-        "columns", "of the stream in a step of several", least=16, power=True)] = (64, 64, 32)
-    several_warps: Annotated[tuple[int, ...], Figure(
-        "warps", "of a tile of several", least=1, power=True)] = (4, 8, 8)
-    several_stages: Annotated[tuple[int, ...], Figure(
-        "steps", "of the stream in flight, of several", least=1)] = (2, 2, 1)
+        "steps", "of the stream in flight, as far as a processor's memory has room", least=1)] = (
+            3, 2, 3, 3, 2, 2, 2, 2, 2)
     streamed_scores: Annotated[int, Figure(
         "points", "of scores: fewer that no softmax is of stay in memory")] = 1 << 20
 

@@ -246,7 +246,7 @@ def test_what_is_not_streamed_is_right(function: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_on_a_gpu(name: str, dtype: Any) -> None:
-    arrays = arrays_of((2, 4, 384, 256, 64), name, dtype, "cuda")
+    arrays = arrays_of((2, 4, 384, 384, 64), name, dtype, "cuda")
     differentiable = name in ("plain", "capped", "slopes", "causal", "window", "late", "grouped")
     gradient = torch.randn_like(arrays[0]) if differentiable else None
     got = run(compiled(CASES[name], ""), arrays, gradient)

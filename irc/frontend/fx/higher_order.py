@@ -23,6 +23,7 @@ from torch.fx.experimental.symbolic_shapes import rebind_unbacked
 from torch.utils import _pytree as pytree
 
 from irc.frontend.fx import block_masks, random_states
+from irc.frontend.fx.whole_views import skip_whole_views
 
 _CAST = torch.ops.aten._to_copy.default
 Table = Mapping[Any, Callable[..., Any]]
@@ -76,6 +77,7 @@ class _Expansion:
             if name in DENSE or node.target in self.table:
                 inlined |= _inline(module, node, self.trace(module, node))
         if inlined:
+            skip_whole_views(node for node in module.graph.nodes if node in inlined)
             _refresh_views(module, inlined)
             _drop_unused_graphs(module)
             module.recompile()

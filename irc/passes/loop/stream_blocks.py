@@ -243,7 +243,7 @@ class _Blocks:
         lists: Any = first.lists.type
         *batch, high, place = axes_of(lists.rank)
         number = body.op("arith.index_cast", body.index(place), type=i32)
-        zero, last = body.constant(0, i32), body.constant(self._blocks() - 1, i32)
+        zero = body.constant(0, i32)
         count = self._number(body, first.counts, [*batch, high])
         value = self._number(body, first.lists, [*batch, high, place])
         if others:
@@ -256,7 +256,6 @@ class _Blocks:
                              body.constant(0, second.lists.type.element))  # type: ignore[attr-defined]  # fmt: skip
             value = body.select(inside, self._as_i32(body, rest), value)
             count = body.op("arith.addi", count, self._number(body, second.counts, [*batch, high]))
-        value = body.op("arith.minsi", body.op("arith.maxsi", value, zero), last)
         body.finish([body.select(body.compare("slt", number, count), value, zero)])
         type_ = TensorType(lists.shape, i32, contiguous_strides(lists.shape), lists.device)
         axes = [loop.AxisAttr(axis_name(k), "par", n) for k, n in enumerate(lists.shape)]
@@ -357,6 +356,9 @@ class _Blocks:
             mapping[stream[0]] = symbol(loop.placeholder(0)) * self.columns + within
             if self._asks_place(compute, stream[0]):
                 read = body.read(self.places, [*self.batch, axis(shared - 2), turn])
+                # What is in bounds is known to be, whatever a list says.
+                first, last = body.constant(0, i32), body.constant(self._blocks() - 1, i32)
+                read = body.op("arith.minsi", body.op("arith.maxsi", read, first), last)
                 positions.append(body.op("arith.index_cast", read, type=index))
         copier = Transplant(body, mapping, {a.name: a.extent for a in axes}, positions)
         for op in compute.block.ops:

@@ -12,11 +12,13 @@ import torch
 import irc
 from irc.dialects import kernel, loop
 from irc.interp.core import run
+from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import PassContext, PassManager
 from irc.passes.kernel.gpu.plan import plan_for_gpu
 from irc.passes.kernel.gpu.stream_space import limit_of, stream_space
 from irc.passes.kernel.plan.plan import flatten
+from irc.target.gpu import GpuFeatures
 
 GUARD = (
     "%low = arith.constant 0xFF800000 : f32 %none = arith.cmpf oeq, %h, %low : f32 "
@@ -206,40 +208,53 @@ def test_small_tiles_are_refused() -> None:
                          schedule="schedule #loop.schedule<gpu, stream_m = 8>"))  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("figure", "value", "key"),
-    [("stream_rows", "[16, 16, 16]", "stream_m"), ("stream_columns", "[32, 32, 32]", "stream_n"),
-     ("stream_warps", "[2, 2, 2]", "num_warps"), ("stream_stages", "[5, 5, 5]", "num_stages")],
-)  # fmt: skip
-def test_tiles_are_a_targets(figure: str, value: str, key: str) -> None:
-    def scheduled(target: str) -> Any:
-        module = irc.parse(attention(40, 70, 16, 24, SCALED))
-        PassManager.parse("schedule{target=gpu}").run(module, PassContext(target=target))
-        (group,) = [op for op in module.walk() if isinstance(op, loop.GroupOp)]
-        return group.attributes["schedule"].entries.get(key)
-
-    assert scheduled(f"#irc.target<sm_90, {figure} = {value}>") != scheduled("sm_90")
+def entries_of(text: str, target: str) -> Any:
+    module = irc.parse(text)
+    PassManager.parse("schedule{target=gpu}").run(module, PassContext(target=target))
+    (group,) = [op for op in module.walk() if isinstance(op, loop.GroupOp)]
+    return group.attributes["schedule"].entries
 
 
-@pytest.mark.parametrize("width", [16, 100, 200])
-def test_gradients_have_tiles_of_their_own(width: int) -> None:
-    """Two products of scores: queries and keys, and both with themselves."""
+def gradient(width: int) -> str:
+    """One with two products of scores."""
     text = attention(40, 70, width, 24, "%x = arith.addf %s, %s : f32")
     second = text[text.index("%scores = "):text.index("%xs = ")].replace("%scores", "%others")
-    text = text.replace("%xs = ", second + "%xs = ", 1).replace(
+    return text.replace("%xs = ", second + "%xs = ", 1).replace(
         "%x = arith.addf %s, %s", "%o = loop.read %others[i, m, n] : f32 %x = arith.addf %s, %o")
 
-    def kernel_of(target: str) -> str:
-        module = formed(text, target)
-        del module.attributes["irc.target"]
-        return irc.print_op(module)
 
-    own = kernel_of("sm_90")
-    figures = {"rows": "[32, 32, 32]", "columns": "[16, 16, 16]", "warps": "[2, 2, 2]",
-               "stages": "[4, 4, 4]"}  # fmt: skip
-    for figure, value in figures.items():
-        assert kernel_of(f"#irc.target<sm_90, several_{figure} = {value}>") != own
-        assert kernel_of(f"#irc.target<sm_90, stream_{figure} = {value}>") == own
+def gradients(width: int) -> str:
+    """One with two sums."""
+    text = attention(40, 70, width, 24, "%x = arith.addf %s, %s : f32")
+    second = text[text.index("%sums = "):text.index("%quotient = ")].replace("%sums", "%others")
+    return text.replace("%quotient = ", second + "%quotient = ", 1).replace(
+        "%y = arith.divf %o, %t",
+        "%p = loop.read %others[i, m, e] : f32 %r = arith.addf %o, %p %y = arith.divf %r, %t"
+        .replace("%p %y", "%p : f32 %y"))  # fmt: skip
+
+
+FIGURES = {"stream_rows": ("stream_m", 16), "stream_columns": ("stream_n", 16),
+           "stream_warps": ("num_warps", 2), "stream_stages": ("num_stages", 1)}  # fmt: skip
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.parametrize("width", [16, 100, 200])
+@pytest.mark.parametrize("kind", range(3), ids=["scores", "gradient", "gradients"])
+def test_tiles_are_a_targets(kind: int, width: int, figure: str) -> None:
+    text = [attention(40, 70, width, 24, SCALED), gradient(width), gradients(width)][kind]
+    place = 3 * kind + [16, 100, 200].index(width)
+    values = list(getattr(GpuFeatures.sm_90(), figure))
+    key, value = FIGURES[figure]
+    values[place] = value
+    entries = entries_of(text, f"#irc.target<sm_90, {figure} = {values}>")
+    assert entries.get(key) == A.IntegerAttr(value) != entries_of(text, "sm_90").get(key)
+
+
+def test_steps_in_flight_have_room() -> None:
+    text = attention(40, 70, 256, 256, SCALED)
+    many = "#irc.target<sm_90, stream_stages = [9, 9, 9, 9, 9, 9, 9, 9, 9]>"
+    assert entries_of(text, many).get("num_stages") == A.IntegerAttr(6)
+    assert entries_of(text, many.replace("sm_90", "sm_80")).get("num_stages") == A.IntegerAttr(4)
 
 
 def test_a_stream_of_one_axis_has_no_limit() -> None:

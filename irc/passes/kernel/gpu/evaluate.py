@@ -21,7 +21,7 @@ from irc.ir.symbols import Dim, dim_product, provable_le, substitute
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.combine import Reduction, convert
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, Origin, offset_of
-from irc.passes.kernel.gpu.rough_powers import one_more
+from irc.passes.kernel.gpu.rough_powers import is_by_constant, number_of, one_more
 from irc.passes.kernel.gpu.scaled_powers import Below, gaps_below_maxima
 from irc.passes.kernel.gpu.summed_powers import SummedPowers, summed_powers
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, union
@@ -133,6 +133,9 @@ class Evaluator:
 
     def _division(self, member: GpuMember, op: Operation, top: Tile, bottom: Tile) -> Tile:
         """A quotient; of many tops to a bottom as a product with its inverse."""
+        if op in self.rough and is_by_constant(op):
+            factor = self.b.constant(1 / (number_of(op.operands[1]) or 1.0), top.element)
+            return self.b.op("arith.mulf", top, factor)
         shared = len(bottom.dims) < len(union(top, bottom)) and bottom.element is f32
         if not shared or self.plan.has_steps_behind(member, op):
             return self.b.like(op, [top, bottom])

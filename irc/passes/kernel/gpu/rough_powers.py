@@ -54,6 +54,19 @@ def is_rounded(value: Value, member: GpuMember, plan: GpuPlan) -> bool:
     return _ends(value, member, plan, scaled=True)
 
 
+def number_of(value: Value) -> float | None:
+    """The number that a scalar is, if it is a constant float."""
+    maker = value.defining_op
+    number = getattr(maker.value, "value", None) if isinstance(maker, arith.ConstantOp) else None
+    return number if isinstance(number, float) else None
+
+
+def is_by_constant(op: Operation) -> bool:
+    """Whether an operation is a quotient by a number whose inverse is a normal one."""
+    number = number_of(op.operands[1]) if isinstance(op, arith.DivFOp) else None
+    return number is not None and 2.0**-100 < abs(number) < 2.0**100
+
+
 def is_narrow(op: Operation) -> bool:
     """Whether an operation rounds to 16 bits."""
     element = op.results[0].type if isinstance(op, arith.TruncFOp) else None
@@ -102,4 +115,4 @@ def _output_ends(member: GpuMember, number: int, plan: GpuPlan, scaled: bool) ->
     return True
 
 
-__all__ = ["is_narrow", "is_rounded", "one_more", "rough_powers"]
+__all__ = ["is_by_constant", "is_narrow", "is_rounded", "number_of", "one_more", "rough_powers"]

@@ -12,12 +12,14 @@ as in gradients of scores.
 
 from __future__ import annotations
 
+import math
+
 from irc.dialects import arith, loop
 from irc.dialects import math as math_ops
 from irc.ir.core import Operation, Value
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
-from irc.passes.kernel.gpu.rough_powers import is_narrow, is_rounded
+from irc.passes.kernel.gpu.rough_powers import is_by_constant, is_narrow, is_rounded, number_of
 from irc.passes.kernel.gpu.stream_space import StreamSpace
 
 FACTOR = 2.0**10
@@ -27,8 +29,8 @@ FACTOR = 2.0**10
 def rough_scores(
     plan: GpuPlan, space: StreamSpace, rough: frozenset[Operation]
 ) -> frozenset[Operation]:
-    """The tangents and powers of a streamed kernel of which nothing is made but rough powers, and
-    what is rounded to 16 bits. rough: powers that are."""
+    """The tangents, powers and quotients by numbers of a streamed kernel of which nothing is made
+    but rough powers, and what is rounded to 16 bits. rough: powers that are."""
     powers = {each.power.exp for each in space.combined if each.power is not None}
     if not powers <= rough:
         return frozenset()
@@ -45,21 +47,24 @@ def rough_scores(
     gaps = {op.operands[0].defining_op for op in powers}
 
     def ends(value: Value, member: GpuMember, factor: float) -> bool:
-        return factor <= FACTOR and all(ends_in(u, value, member, factor) for u in value.users)
+        """Whether all that is made of a value is rough; factor: what it was multiplied with, which
+        nobody knows if that is infinite."""
+        return all(ends_in(user, value, member, factor) for user in value.users)
 
     def ends_in(user: Operation, value: Value, member: GpuMember, factor: float) -> bool:
-        if user in gaps or user in powers or is_narrow(user):
+        if is_narrow(user):
             return True
+        if user in gaps or user in powers:
+            return factor <= FACTOR
         if isinstance(user, arith.MulFOp):
-            other = user.operands[1 if user.operands[0] is value else 0].defining_op
-            number = getattr(other.value, "value", None) if isinstance(
-                other, arith.ConstantOp) else None  # fmt: skip
-            if isinstance(number, float):
-                return ends(user.results[0], member, factor * abs(number))
-            return is_rounded(user.results[0], member, plan)
+            number = number_of(user.operands[1 if user.operands[0] is value else 0])
+            times = math.inf if number is None else abs(number)
+            return ends(user.results[0], member, factor * times)
         if isinstance(user, arith.DivFOp):
-            return is_rounded(user.results[0], member, plan)
-        if isinstance(user, arith.SelectOp | arith.AddFOp | arith.SubFOp):
+            divisor = number_of(user.operands[1])
+            by = abs(divisor) if divisor and user.operands[0] is value else 0.0
+            return ends(user.results[0], member, factor / by if by else math.inf)
+        if isinstance(user, arith.SelectOp | arith.AddFOp | arith.SubFOp | math_ops.TanhOp):
             return ends(user.results[0], member, factor)
         if not isinstance(user, loop.YieldOp):
             return False
@@ -68,7 +73,7 @@ def rough_scores(
 
     def goes_on(member: GpuMember, number: int, factor: float) -> bool:
         if (member.compute, number) in maxima:
-            return True
+            return factor <= FACTOR
         if member.compute.output_list[number].kind != "map":
             return False
         (array,) = member.compute.results_of(number)
@@ -83,9 +88,19 @@ def rough_scores(
         op
         for member in plan.members
         for op in member.compute.block.ops
-        if isinstance(op, math_ops.TanhOp) and op.results[0].type is f32
+        if (isinstance(op, math_ops.TanhOp) or is_by_constant(op)) and op.results[0].type is f32
         and ends(op.results[0], member, 1.0)
     )  # fmt: skip
 
 
-__all__ = ["rough_scores"]
+def differences(
+    plan: GpuPlan, rough: frozenset[Operation]
+) -> list[tuple[GpuMember, Operation, Operation]]:
+    """The rough powers of differences: in which member, the power, and the difference."""
+    powers = [(member, op) for member in plan.members for op in member.compute.block.ops
+              if op in rough and isinstance(op, math_ops.ExpOp)]  # fmt: skip
+    pairs = [(member, op, op.operands[0].defining_op) for member, op in powers]
+    return [(member, op, gap) for member, op, gap in pairs if isinstance(gap, arith.SubFOp)]
+
+
+__all__ = ["differences", "rough_scores"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from irc.analysis.contraction import Contraction
 from irc.analysis.loop import estimate
-from irc.analysis.streams import LONGEST
+from irc.analysis.streams import FEWEST, LONGEST
+from irc.dialects import loop
 from irc.dialects.loop.schedule import STREAM_KEYS
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Range, dim_product
+from irc.ir.types import element_bytes
 from irc.passes.kernel.gpu.contraction_space import factor_of
 from irc.passes.kernel.gpu.plan import GpuPlan, fits_32_bits
 from irc.passes.kernel.gpu.stream_space import StreamSpace, stream_space
@@ -43,12 +46,12 @@ def stream_entries(
     if wrong or widest is None:
         return None
     rows = estimate(plan.rows[-1])
-    kinds = [gpu.stream_rows, gpu.stream_columns, gpu.stream_warps, gpu.stream_stages]
-    if len(space.scores) > 1 or len(space.sums) > 1:
-        kinds = [gpu.several_rows, gpu.several_columns, gpu.several_warps, gpu.several_stages]
     place = next(k for k, width in enumerate(WIDTHS) if widest <= width)
-    tile, columns, warps, stages = (figures[place] for figures in kinds)
+    place += len(WIDTHS) * (2 if len(space.sums) > 1 else len(space.scores) > 1)
+    figures = (gpu.stream_rows, gpu.stream_columns, gpu.stream_warps, gpu.stream_stages)
+    tile, columns, warps, stages = (figure[place] for figure in figures)
     tile = min(tile, max(16, 1 << max(rows - 1, 0).bit_length()))
+    columns, stages = with_room(space, products, widest, tile, columns, stages, gpu)
     entries: dict[str, A.Attribute] = {
         "stream_m": A.IntegerAttr(tile),
         "stream_n": A.IntegerAttr(columns),
@@ -60,6 +63,27 @@ def stream_entries(
         "index_bits": A.IntegerAttr(32 if fits_32_bits(plan, ranges) else 64),
     }
     return {**entries, **preset}
+
+
+def with_room(
+    space: StreamSpace, products: Sequence[Contraction], widest: int, rows: int, columns: int,
+    stages: int, gpu: GpuFeatures,
+) -> tuple[int, int]:  # fmt: skip
+    """As many columns of a step, and steps in flight, as a processor's memory has room for beside
+    the rows: of what each product reads of the stream, which several may share."""
+    size = max(element_bytes(each.right.narrow.type) for each in products)
+    width = 1 << max(widest - 1, 0).bit_length()
+    reads = [each.right.narrow.defining_op for each in products]
+    streamed = len({r.source if isinstance(r, loop.ReadOp) else r for r in reads})
+    kept = rows * width * size * len(space.scores)
+    while kept + stages * streamed * columns * width * size > gpu.block_bytes:
+        if stages > 1:
+            stages -= 1
+        elif columns > FEWEST:
+            columns //= 2
+        else:
+            break
+    return columns, stages
 
 
 def widest_tile(space: StreamSpace) -> int | None:

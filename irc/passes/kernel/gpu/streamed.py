@@ -16,7 +16,7 @@ After:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from irc.analysis.contraction import Contraction
 from irc.analysis.streams import FEWEST, LONGEST
@@ -27,16 +27,16 @@ from irc.dialects.loop.schedule import STREAM_KEYS
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, ceildiv, dim_product
+from irc.ir.symbols import Dim, ceildiv, dim_product, free_symbols, substitute, symbol
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.combine import Reduction, combine, convert, identity, largest
 from irc.passes.kernel.gpu.contraction_space import factor_of
 from irc.passes.kernel.gpu.evaluate import Point, decomposed
 from irc.passes.kernel.gpu.factors import factor_tile, multiplied
 from irc.passes.kernel.gpu.frame import KernelFrame
-from irc.passes.kernel.gpu.plan import GpuMember, Origin
+from irc.passes.kernel.gpu.plan import GpuMember, Origin, offset_of
 from irc.passes.kernel.gpu.rough_powers import rough_powers
-from irc.passes.kernel.gpu.rough_scores import rough_scores
+from irc.passes.kernel.gpu.rough_scores import differences, rough_scores
 from irc.passes.kernel.gpu.scaled_powers import Below
 from irc.passes.kernel.gpu.stream_space import (
     Power,
@@ -91,6 +91,8 @@ class _StreamKernel:
         self.wholes: dict[tuple[int, Dim], tuple[TileDim, Dim]] = {}
         self.factors: dict[Origin, Tile] = {}
         self.rough: frozenset[Operation] = frozenset()
+        self.gaps: list[tuple[GpuMember, Operation, Operation]] = []
+        self.read: dict[Hashable, Tile] = {}
 
     def form(self) -> kernel.KernelFuncOp:
         """The kernel, complete."""
@@ -99,14 +101,16 @@ class _StreamKernel:
             b.largest_index = (1 << 62) - 1
         if frame.entry("rough_powers").value:
             self.rough = rough_powers(plan)
-            self.evaluator.be_rough(self.rough | rough_scores(plan, self.space, self.rough))
+            more = rough_scores(plan, self.space, self.rough)
+            self.gaps = differences(plan, more)
+            self.evaluator.be_rough(self.rough | more)
         *batch, row = plan.flat.axes
         tiles, batches = ceildiv(row.extent, self.rows.block), dim_product(plan.rows[:-1])
         # Without a row there is no program instance, but code for one.
         count = 1 if tiles == 0 else tiles
         whole = b.bind("tile", frame.program(), (1 if batches == 0 else batches) * count)
         line = b.bind("batch", b.index(b.simplified(whole // count)), batches)
-        turn = b.bind("turn", b.index(b.simplified(whole % count)), count)
+        turn = b.bind("turn", b.index(b.simplified(self._place_of(whole % count, count))), count)
         start = b.index(b.simplified(turn * self.rows.block))
         self.row_axes = decomposed(b, line, batch)
         self.row_axes[row.name] = frame.place("m", self.rows, start, row.extent)
@@ -114,6 +118,13 @@ class _StreamKernel:
         self._finish()
         frame.func.block.append(kernel.KernelReturnOp())
         return frame.finished(dim_product([batches, tiles]))
+
+    def _place_of(self, number: Dim, count: Dim) -> Dim:
+        """The place along the rows of the tile with a number. Of rows of which each sees some of
+        the stream the last ones come first, as they may see the most of it."""
+        if limit_of(self.plan, self.space) is None:
+            return number
+        return count - 1 - number
 
     # -- places
 
@@ -207,6 +218,7 @@ class _StreamKernel:
                 places += decomposed(b, place, axes).values()
                 start = b.index(b.simplified(turn % each_turn * wide))
             self.stream.mask = None
+            self.read.clear()
             places.append(self.frame.place(f"n{number}", self.stream, start, inner))
             for member, contraction in self.space.scores:
                 self._score(member, contraction, places)
@@ -214,6 +226,7 @@ class _StreamKernel:
                 point = self._point(member, self._streamed(member, places))
                 score = self.evaluator.value(member, op.operands[1], point)
                 self.evaluator.take(op.results[0], point, score)
+            self._take_differences(places, always)
             after += self._combined(carried, places, always)
         self.stream.mask = None
         return list(final)
@@ -252,6 +265,9 @@ class _StreamKernel:
                            (self.rows, along), along)  # fmt: skip
         right = factor_tile(self.evaluator, member, contraction.right, dot, point,
                             (along, self.stream), along)  # fmt: skip
+        key = self._what(member, contraction, dot, DEPTH, contraction.depth, point)
+        if key is not None:
+            self.read.setdefault(key, right)
         zero = b.expand(b.constant(0, dot.accumulator), (self.rows, self.stream))
         total = multiplied(b, dot, [left, right], zero, self.precision)
         self.frame.record(member, 0, point, [total])
@@ -315,6 +331,20 @@ class _StreamKernel:
         below = Below.of(b, top, LARGE).times(b, factor)
         self.evaluator.take(power.exp.results[0], point, below.power(b, score))
 
+    def _take_differences(self, places: Sequence[Dim], always: Always) -> None:
+        """Let rough powers of a score less something of its row, or of its column, be of one
+        operation, too."""
+        b = self.b
+        for member, power, gap in self.gaps:
+            point = self._point(member, self._streamed(member, places))
+            less = self.evaluator.value(member, gap.operands[1], point)
+            if len(less.dims) > 1:
+                continue
+            score, factor = self._unscaled(member, gap.operands[0], places, always)
+            scale = b.constant(math.log2(math.e), f32)
+            below = Below(scale, b.op("arith.negf", b.op("arith.mulf", less, scale)))
+            self.evaluator.take(power.results[0], point, below.times(b, factor).power(b, score))
+
     def _row_places(self, origin: Origin) -> list[Dim]:
         point = self._point(origin.member)
         return [point.axes[name] for name in origin.member.rows]
@@ -353,9 +383,35 @@ class _StreamKernel:
         point = self._point(member, own, place)
         left = factor_tile(self.evaluator, member, contraction.left, dot, point,
                            (self.rows, self.stream), self.stream)  # fmt: skip
-        right = factor_tile(self.evaluator, member, contraction.right, dot, point,
-                            (self.stream, columns), self.stream)  # fmt: skip
+        own_axes = [a for a in member.own if a.kind == "par"]
+        key = self._what(member, contraction, dot, COLUMNS, own_axes, point)
+        known = None if key is None else self.read.get(key)
+        if known is not None and known.dims[0].block == columns.block:
+            turned = [((self.stream, columns), dot.element)]
+            (right,) = self.b.make(kernel.TransposeOp, [known], turned)
+        else:
+            right = factor_tile(self.evaluator, member, contraction.right, dot, point,
+                                (self.stream, columns), self.stream)  # fmt: skip
         return multiplied(self.b, dot, [left, right], total, self.precision)
+
+    def _what(
+        self, member: GpuMember, contraction: Contraction, dot: Dot, order: int,
+        axes: Sequence[loop.AxisAttr], point: Point,
+    ) -> Hashable | None:  # fmt: skip
+        """What a tile of a right factor is of memory, whichever of its dimensions comes first; None
+        for one that is computed. As gradients have it, it is multiplied both ways."""
+        read = contraction.right.narrow.defining_op
+        if not isinstance(read, loop.ReadOp) or read.mask is not None:
+            return None
+        if read.value.type is not dot.element:
+            return None
+        for position in read.positions:
+            self.evaluator.value(member, position, point)
+        indices = self.evaluator.expressions(list(read.indices), read.positions, point)
+        offset = self.b.simplified(offset_of(indices, read.source.type))
+        place = self.wholes[order, dim_product([axis.extent for axis in axes])][1]
+        (name,) = free_symbols(place)
+        return read.source, substitute(offset, {name: symbol("whole")})
 
     def _record(self, each: Streamed, total: Tile) -> None:
         """Let readers find what is combined, so far or at the end."""
