@@ -148,6 +148,15 @@ def streamed_kernels() -> int:
     )  # fmt: skip
 
 
+def loops() -> int:
+    """How many loops the kernels with several products have."""
+    return sum(
+        isinstance(inner, kernel.ForOp)
+        for program in PROGRAMS for op in program.walk() if isinstance(op, kernel.KernelFuncOp)
+        and sum(isinstance(each, kernel.DotOp) for each in op.walk()) > 1 for inner in op.walk()
+    )  # fmt: skip
+
+
 def arrays_of(shape: tuple[int, ...], name: str, dtype: Any, device: str = "cpu") -> list[Any]:
     batch, heads, rows, columns, width = shape
     columns = rows if name in ("causal", "window", "late", "hidden") else columns
@@ -163,6 +172,22 @@ def test_a_kernel_computes_both_products(name: str, shape: tuple[int, ...]) -> N
         got = run(compiled(CASES[name]), arrays)
     compare(CASES[name], got, arrays)
     assert streamed_kernels() == 1
+    # Over blocks that are whole, and over those whose mask is asked.
+    assert loops() == (2 if name in ("causal", "window", "late") else 1)
+
+
+@pytest.mark.parametrize("name", ["slopes", "causal"])
+def test_symbolic_sizes(name: str) -> None:
+    """Programs of any length; torch guards that all blocks are whole."""
+    options = {"target": "triton", "passes": {"after:form-kernels": "test-keep-program"}}
+    function = torch.compile(CASES[name], backend="irc", dynamic=True, options=options)
+    for rows, columns in ((64, 96), (70, 45), (33, 100)):
+        arrays = arrays_of((2, 2, rows, columns, 32), name, torch.float16)
+        with interpreted():
+            got = run(function, arrays)
+        compare(CASES[name], got, arrays)
+    assert len(PROGRAMS) < 3 and streamed_kernels() == len(PROGRAMS)
+    assert loops() == (2 if name == "causal" else 1) * len(PROGRAMS)
 
 
 def test_bf16_and_infinities() -> None:

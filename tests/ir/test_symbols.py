@@ -552,3 +552,12 @@ def test_symbols_need_only_the_standard_library() -> None:
     script = "import sys, irc.ir.symbols; print(sorted({'torch', 'sympy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_block_of_a_place_is_below_the_number_of_blocks() -> None:
+    m, s = symbol("m"), symbol("s")
+    for block in (1, 7, 32):
+        assert provable_le(floordiv(m, block) + 1, ceildiv(s, block), {}, {"m": s})
+        assert not provable_le(floordiv(m, block) + 2, ceildiv(s, block), {}, {"m": s})
+    assert not provable_le(floordiv(m, 16) + 1, ceildiv(s, 32), {}, {"m": s})
+    assert not provable_le(floordiv(m + 1, 32) + 1, ceildiv(s, 32), {}, {"m": s})

@@ -403,7 +403,25 @@ def provable_le(
     extents: Mapping[str, Dim] = _NO_EXTENTS,
 ) -> bool:
     """Whether a <= b is proven; extents are the exclusive bounds of axes."""
-    return Facts(ranges, extents).nonnegative(b - a)
+    gap = b - a
+    return Facts(ranges, extents).nonnegative(gap) or _are_blocks_apart(gap, ranges, extents)
+
+
+def _are_blocks_apart(gap: Dim, ranges: Mapping[str, Range], extents: Mapping[str, Dim]) -> bool:
+    """Whether a sum is at least 0 as one of its quotients is at least 1 more than another: y // c -
+    x // c, where y - x is at least c, as of the number of blocks and that of one with a place."""
+    if not isinstance(gap, Sum):
+        return False
+    terms = zip(gap.monomials, gap.coefficients, strict=True)
+    quotients = [(term, times) for term, times in terms if isinstance(term, FloorQuotient)]
+    for one, times in quotients:
+        for other, less in quotients:
+            (y, c), (x, d) = one.arguments, other.arguments
+            if (times, less) != (1, -1) or c != d or not isinstance(c, int) or c <= 0:
+                continue
+            if provable_le(x + c, y, ranges, extents):
+                return provable_le(0, gap - one + other + 1, ranges, extents)
+    return False
 
 
 def known_divisor(d: Dim) -> int:

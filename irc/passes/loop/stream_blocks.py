@@ -13,16 +13,24 @@ contraction: what the stream reads depends on the block of rows, not on the row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from irc.dialects import arith, layout, loop
+from irc.dialects import arith, graph, layout, loop
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
-from irc.ir.core import Block, Region, Value
-from irc.ir.symbols import Dim, FloorQuotient, free_symbols, substitute, symbol
+from irc.ir.core import Block, Operation, Region, Value
+from irc.ir.symbols import (
+    Dim,
+    FloorQuotient,
+    ceildiv,
+    free_symbols,
+    known_divisible,
+    substitute,
+    symbol,
+)
 from irc.ir.types import TensorType, contiguous_strides, i32, index
 from irc.passes.common.bodies import (
     SEGMENTS,
@@ -68,17 +76,25 @@ def stream_blocks(group: loop.GroupOp) -> str:
     kinds = {(t.rows, t.columns, t.batch, t.turned) for t in tables.values()}
     if len(kinds) > 1 or len({t.source for t in tables.values()}) > 2 or len(space.stream) > 1:
         return "its blocks are of several sizes"
-    rows, columns = group.axis_list[-1].extent, space.stream[0]
-    if not _is_multiple(rows, first.rows) or not _is_multiple(columns, first.columns):
-        return f"{rows} x {columns} scores are no whole blocks"
     if not _are_outside(plan, space, tables):
         return "scores outside of the blocks aren't known to be -inf"
+    whole = known_divisible(group.axis_list[-1].extent, first.rows)
+    if not whole and not _are_lone_maps(plan):
+        return "what it stores of rows that are no whole blocks is more than maps"
     _Blocks(group, plan, space, tables).run()
     return ""
 
 
-def _is_multiple(size: Dim, block: int) -> bool:
-    return isinstance(size, int) and size % block == 0
+def _are_lone_maps(plan: GpuPlan) -> bool:
+    """Whether all that is stored are maps that nothing else reads, each the only result of a
+    member."""
+    for _, value in plan.outputs:
+        origin = plan.origin(value)
+        if origin is None or len(origin.member.compute.results) > 1 or origin.attr.kind != "map":
+            return False
+        if any(isinstance(user, loop.ReadOp) for user in value.users):
+            return False
+    return True
 
 
 def _tables(plan: GpuPlan, space: StreamSpace) -> dict[loop.ReadOp, BlockTable]:
@@ -170,17 +186,23 @@ def _uncast(value: Value) -> Any:
 
 def _are_outside(plan: GpuPlan, space: StreamSpace, tables: dict[loop.ReadOp, BlockTable]) -> bool:
     """Whether nothing outside of the tables' blocks is in anything that is combined."""
-    def outside(member: GpuMember, condition: Value) -> bool | None:
-        _, op = made_in(plan, member, condition)
-        if op in tables:
-            return True
-        if isinstance(op, arith.AndIOp | arith.OrIOp):
-            either = any if isinstance(op, arith.AndIOp) else all
-            member_, _ = made_in(plan, member, condition)
-            return either(outside(member_, operand) for operand in op.operands) or None
-        return None
+    return all(
+        unchanged(plan, each, lambda member, condition: _asks(plan, member, condition, tables))
+        for each in space.combined
+    )
 
-    return all(unchanged(plan, each, outside) is not None for each in space.combined)
+
+def _asks(
+    plan: GpuPlan, member: GpuMember, condition: Value, tables: dict[loop.ReadOp, BlockTable]
+) -> bool | None:
+    """True for a condition that holds at listed blocks alone, None for another one."""
+    member, op = made_in(plan, member, condition)
+    if op in tables:
+        return True
+    if isinstance(op, arith.AndIOp | arith.OrIOp):
+        either = any if isinstance(op, arith.AndIOp) else all
+        return either(_asks(plan, member, each, tables) for each in op.operands) or None
+    return None
 
 
 class _Blocks:
@@ -196,6 +218,10 @@ class _Blocks:
         self.turned = self.kinds[0].turned
         table: Any = self.kinds[0].source.type
         self.count = table.shape[-2 if self.turned else -1]
+        #: How many rows, and columns of the stream, there are, where they are no whole blocks.
+        row, column = group.axis_list[-1].extent, space.stream[0]
+        self.row_end = None if known_divisible(row, self.rows) else row
+        self.column_end = None if known_divisible(column, self.columns) else column
         self.counts = [each.counts for each in self.kinds]
         #: How many axes the rows have, which are blocks and rows of a block behind.
         self.shared = len(group.axis_list) + 1
@@ -226,15 +252,17 @@ class _Blocks:
         blocked = loop.GroupOp((), types, entries, (Region([inside]),), group.location)
         outer.insert(blocked)
         for old, result in zip(group.results, blocked.results, strict=True):
-            view = outer.value(layout.ViewOp, result, offset=A.DimAttr(0), result_types=old.type)
+            view: Value = result
+            if result.type is not old.type:
+                start = A.DimAttr(0)
+                view = outer.value(layout.ViewOp, result, offset=start, result_types=old.type)
             view.name_hint = old.name_hint
             old.replace_all_uses_with(view)
         group.erase()
 
     def _rows(self) -> list[loop.AxisAttr]:
         *batch, row = self.group.axis_list
-        assert isinstance(row.extent, int)
-        extents = [a.extent for a in batch] + [row.extent // self.rows, self.rows]
+        extents = [a.extent for a in batch] + [ceildiv(row.extent, self.rows), self.rows]
         return [loop.AxisAttr(axis_name(k), "par", size) for k, size in enumerate(extents)]
 
     def _places(self, builder: Builder) -> Value:
@@ -319,10 +347,12 @@ class _Blocks:
 
         return array([*batch, wide, high], high, listed)
 
-    def _blocks(self) -> int:
-        size = self.space.stream[0]
-        assert isinstance(size, int)
-        return size // self.columns
+    def _last_block(self, body: Body) -> Value:
+        """The number of the stream's last block."""
+        last = ceildiv(self.space.stream[0], self.columns) - 1
+        if isinstance(last, int):
+            return body.constant(last, i32)
+        return body.op("arith.index_cast", body.index(last), type=i32)
 
     def _number(self, body: Body, array: Value, indices: Sequence[Dim]) -> Value:
         return self._as_i32(body, body.read(array, indices))
@@ -354,32 +384,89 @@ class _Blocks:
         if stream:
             turn, within = split[stream[0]]
             mapping[stream[0]] = symbol(loop.placeholder(0)) * self.columns + within
-            if self._asks_place(compute, stream[0]):
+            if self.column_end is not None or self._asks_place(compute, stream[0]):
                 read = body.read(self.places, [*self.batch, axis(shared - 2), turn])
                 # What is in bounds is known to be, whatever a list says.
-                first, last = body.constant(0, i32), body.constant(self._blocks() - 1, i32)
-                read = body.op("arith.minsi", body.op("arith.maxsi", read, first), last)
+                read = body.op("arith.maxsi", read, body.constant(0, i32))
+                read = body.op("arith.minsi", read, self._last_block(body))
                 positions.append(body.op("arith.index_cast", read, type=index))
+        ends = {row: self.row_end} | dict.fromkeys(stream, self.column_end)
+        inside = {
+            name: body.compare("slt", body.index(mapping[name], positions), body.index(end))
+            for name, end in ends.items() if end is not None
+        }  # fmt: skip
         copier = Transplant(body, mapping, {a.name: a.extent for a in axes}, positions)
         for op in compute.block.ops:
             if op is compute.yield_op:
                 continue
+            copier.mask = None
             if isinstance(op, loop.ReadOp) and op in self.tables:
                 copier.values[op.results[0]] = self._listed(body, self.tables[op], turn)
             elif isinstance(op, loop.ReadOp) and op.source in self.new:
                 indices = [part for dim in op.indices for part in self._split(dim, split, mapping)]
                 copier.values[op.results[0]] = body.read(self.new[op.source], indices)
+            elif isinstance(op, loop.ReadOp) and inside:
+                copier.values[op.results[0]] = self._read_inside(body, copier, op, inside)
             else:
                 copier.copy(op)
-        end = compute.yield_op
-        body.finish([copier.values.get(value, value) for value in end.values])
-        types = [self._type(compute, number, axes) for number in range(len(compute.output_list))]
-        outputs = compute.output_list
-        new = make_compute(builder, A.ArrayAttr(axes), outputs, types, body, (), compute)
+                self._choose_inside(body, copier, op, member, inside, stream)
+        new = self._finished(builder, compute, axes, body, copier, inside.get(row))
         if compute.schedule is not None:
             new.attributes["schedule"] = compute.schedule
         for old, result in zip(compute.results, new.results, strict=True):
             self.new[old] = result
+
+    def _read_inside(
+        self, body: Body, copier: Transplant, op: loop.ReadOp, inside: Mapping[str, Value]
+    ) -> Value:
+        """What is read, where its indices, or the data that they come of, are inside; else 0."""
+        names = {name for dim in op.indices for name in free_symbols(dim)}
+        mask = None if op.mask is None else copier.values[op.mask]
+        for name, condition in inside.items():
+            if name in names or op.positions:
+                mask = body.both(condition, mask)
+        other = None if op.other is None else copier.values[op.other]
+        if mask is not None and other is None:
+            other = body.zero(op.results[0].type)
+        dims, positions = copier.expressions(op.indices, op.positions)
+        return body.read(op.source, dims, positions, mask, other)
+
+    def _choose_inside(
+        self, body: Body, copier: Transplant, op: Operation, member: GpuMember,
+        inside: Mapping[str, Value], stream: Sequence[str],
+    ) -> None:  # fmt: skip
+        """Let what is chosen at listed blocks alone be so inside of the stream alone, too."""
+        condition = inside.get(stream[0]) if stream else None
+        if condition is None or not isinstance(op, arith.SelectOp):
+            return
+        if _asks(self.plan, member, op.operands[0], self.tables):
+            value, outside = (copier.values[each] for each in (op.results[0], op.operands[2]))
+            copier.values[op.results[0]] = body.select(condition, value, outside)
+
+    def _finished(
+        self, builder: Builder, compute: loop.ComputeOp, axes: Sequence[loop.AxisAttr], body: Body,
+        copier: Transplant, inside: Value | None,
+    ) -> loop.ComputeOp:  # fmt: skip
+        """The compute of a body. What is stored of rows that are no whole blocks is put where the
+        rows are."""
+        values = [copier.values.get(value, value) for value in compute.yield_op.values]
+        (stored,) = compute.results[:1]
+        if inside is None or stored not in self.group.yield_op.values:
+            body.finish(values)
+            count = len(compute.output_list)
+            types = [self._type(compute, number, axes) for number in range(count)]
+            return make_compute(
+                builder, A.ArrayAttr(axes), compute.output_list, types, body, (), compute
+            )
+        body.finish(values, masks=[inside])
+        place = [copier.mapping[a.name] for a in compute.axis_list]
+        output = loop.ResultAttr("scatter", "set", None, A.DimsAttr(place))
+        result = graph.Undefined((), (stored.type,), {}, (), compute.location)
+        assert self.group.parent is not None
+        self.group.parent.insert_before(result, self.group)
+        return make_compute(
+            builder, A.ArrayAttr(axes), [output], [stored.type], body, result.results, compute
+        )
 
     def _asks_place(self, compute: loop.ComputeOp, name: str) -> bool:
         """Whether a body needs the number of a column in all of the stream."""

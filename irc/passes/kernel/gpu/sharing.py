@@ -6,6 +6,7 @@ from irc.dialects import kernel, loop
 from irc.ir import attributes as A
 from irc.ir.symbols import free_symbols, symbol
 from irc.passes.kernel.gpu.plan import GpuPlan, Origin, offset_of
+from irc.passes.kernel.plan.updates import is_undefined
 
 
 def set_sharing(func: kernel.KernelFuncOp, plan: GpuPlan) -> None:
@@ -18,6 +19,8 @@ def set_sharing(func: kernel.KernelFuncOp, plan: GpuPlan) -> None:
         assert origin is not None
         if origin.attr.kind == "scatter":
             init = origin.member.compute.inits[scatter_number(origin)]
+            if is_undefined(init):
+                continue
             pair = [plan.inputs.index(init), first + number]
             must += pair
             if not any(r.source is init for m in plan.members for r in m.compute.reads):

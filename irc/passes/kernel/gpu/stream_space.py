@@ -141,7 +141,8 @@ def _lowest(plan: GpuPlan, member: GpuMember, value: Value, outside: Any) -> Any
     """As `unchanged`, for a scalar that is -inf."""
     member, op = made_in(plan, member, value)
     if isinstance(op, arith.SelectOp) and is_number(op.operands[2], -math.inf):
-        return outside(member, op.operands[0])
+        known = outside(member, op.operands[0])
+        return _lowest(plan, member, op.operands[1], outside) if known is None else known
     if isinstance(op, arith.MulFOp):
         for factor, other in (op.operands, op.operands[::-1]):
             if positive(factor.defining_op) is not None:
@@ -263,7 +264,8 @@ class _Sorting:
             each in sources for each in self.behind)  # fmt: skip
         streamed = any(member_ in sources for member_, _ in self.scores) or any(
             each in sources for each in self.maps)  # fmt: skip
-        if all(output.kind == "map" for output in outputs):
+        stored = after and all(o.kind == "scatter" and o.combiner == "set" for o in outputs)
+        if stored or all(output.kind == "map" for output in outputs):
             if any(a.kind != "par" for a in own):
                 return "a map combines points"
             (self.maps if streamed else self.behind).append(member)
