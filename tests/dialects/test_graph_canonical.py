@@ -206,22 +206,3 @@ def test_a_power_of_what_is_not_above_a_maximum_says_so(shape, facts, flagged):
     torch.testing.assert_close(run(module, x)[0], before, rtol=0, atol=0)
     (exp,) = [op for op in function.block.ops if isinstance(op, graph.Exp)]
     assert bool(exp.nonpositive) is flagged
-
-
-@pytest.mark.parametrize("combiner", ["sum", "prod", "min", "max"])
-@pytest.mark.parametrize("keepdim", [False, True])
-def test_what_combines_one_element_is_it(combiner, keepdim):
-    def reduced(b, x):
-        y = b.value(graph.Reshape, x, result_types=TensorType([3, 1, 4, 1], T.f32))
-        keep = {"keepdim": True} if keepdim else {}
-        return b.value(graph.Reduce, y, combiner=combiner, dims=[1, 3], **keep)
-
-    left = simplify(reduced, X)
-    assert {*left} - {"full", "add"} == ({"reshape"} if keepdim else set())
-    assert ("add" in left) is (combiner == "sum")
-
-    def several(b, x):
-        y = b.value(graph.Reshape, x, result_types=TensorType([3, 1, 4], T.f32))
-        return b.value(graph.Reduce, y, combiner=combiner, dims=[1, 2])
-
-    assert "reduce" in simplify(several, X)

@@ -289,3 +289,15 @@ def test_widths_on_a_gpu(width: int) -> None:
     got = run(compiled(CASES["slopes"], ""), arrays, gradient)
     compare(CASES["slopes"], got, arrays, gradient)
     assert streamed_kernels() == 3
+
+
+def test_attention_of_attention() -> None:
+    """Each is a kernel, though nothing but maps stands between."""
+    def twice(q: Any, k: Any, v: Any) -> Any:
+        return written(written(q, k, v).tanh(), k, v)
+
+    arrays = arrays_of((1, 2, 40, 40, 16), "plain", torch.float16)
+    with interpreted():
+        got = run(compiled(twice), arrays)
+    compare(twice, got, arrays)
+    assert streamed_kernels() == 2

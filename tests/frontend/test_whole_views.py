@@ -39,3 +39,24 @@ def test_a_view_of_all_is_what_it_is_of(
     (result,) = program.output_node().all_input_nodes
     assert (result.op == "placeholder") is whole
     assert not whole or result.name == ("y" if scattered else "x")
+
+
+@pytest.mark.parametrize(
+    ("dims", "dtype", "is_view"),
+    [([1], torch.float32, True), ([1, 3], torch.float32, True), ([0, 1], torch.float32, False),
+     ([1], torch.float64, False), ([], torch.float32, False)],
+)  # fmt: skip
+def test_a_sum_of_single_numbers_is_a_view(
+    dims: list[int], dtype: torch.dtype, is_view: bool
+) -> None:
+    program = fx.Graph()
+    x = program.placeholder("x")
+    x.meta["val"] = torch.randn(2, 1, 3, 1)
+    node = program.call_function(aten.sum.dim_IntList, (x, dims), {"dtype": dtype})
+    node.meta["val"] = x.meta["val"].sum(dims, dtype=dtype)
+    program.output(node)
+    skip_whole_views(list(program.nodes))
+    (result,) = program.output_node().all_input_nodes
+    assert (result.target is aten.squeeze.dims) is is_view
+    got = fx.GraphModule({}, program)(x.meta["val"])
+    assert torch.equal(got, node.meta["val"])

@@ -154,25 +154,6 @@ def slice_of_concat(op: shapes.Slice, rw: Any) -> Any:
     return rw.no_match("it lies in more than one piece")
 
 
-# reduce(x) over dimensions of size 1 -> reshape(x); of a sum of floats x + 0, as -0 becomes 0
-@canonicalization(indexing.Reduce, name="graph.reduce_of_ones")
-def reduce_of_ones(op: indexing.Reduce, rw: Any) -> Any:
-    shape = op.source.type.shape  # type: ignore[attr-defined]
-    if any(shape[dim] != 1 for dim in op.dims):
-        return rw.no_match("it combines several elements")
-    type_ = op.value.type
-    floats = op.combiner == "sum" and isinstance(type_.element, FloatType)  # type: ignore[attr-defined]
-    if floats and type_.element.width < 32:  # type: ignore[attr-defined]
-        return rw.no_match("no sums are of so narrow elements")
-    value: Value = rw.builder.value(shapes.Reshape, op.source, result_types=type_)
-    if floats:
-        number = pointwise.scalar_attribute(0.0, type_.element)  # type: ignore[attr-defined]
-        zero = rw.builder.value(ops.Full, None, value=number, result_types=type_)
-        value = rw.builder.value(pointwise.Add, value, zero)
-    rw.replace(op, [value])
-    return True
-
-
 # exp(x - max(x)), of rows or of all -> exp {nonpositive}
 @canonicalization(pointwise.Exp, name="graph.nonpositive_exp")
 def nonpositive_exp(op: Any, rw: Any) -> Any:

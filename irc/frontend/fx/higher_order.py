@@ -22,8 +22,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import rebind_unbacked
 from torch.utils import _pytree as pytree
 
-from irc.frontend.fx import block_masks, random_states
-from irc.frontend.fx.whole_views import skip_whole_views
+from irc.frontend.fx import random_states
 
 _CAST = torch.ops.aten._to_copy.default
 Table = Mapping[Any, Callable[..., Any]]
@@ -40,6 +39,9 @@ DENSE = frozenset(
         "strict_mode",
     }
 )
+
+#: Those with a block mask.
+ATTENTION = frozenset({"flex_attention", "flex_attention_backward"})
 
 
 def is_higher_order(node: fx.Node) -> bool:
@@ -77,6 +79,8 @@ class _Expansion:
             if name in DENSE or node.target in self.table:
                 inlined |= _inline(module, node, self.trace(module, node))
         if inlined:
+            from irc.frontend.fx.whole_views import skip_whole_views  # few graphs have such calls
+
             skip_whole_views(node for node in module.graph.nodes if node in inlined)
             _refresh_views(module, inlined)
             _drop_unused_graphs(module)
@@ -149,8 +153,10 @@ def _dense(target: Any) -> Callable[..., Any]:
     if target.name() == "invoke_subgraph":
         return lambda graph, name, *operands: graph(*operands)
     run = target.py_kernels[DispatchKey.CompositeExplicitAutograd]
-    if target.name() not in block_masks.PLACES:
+    if target.name() not in ATTENTION:
         return run
+    from irc.frontend.fx import block_masks  # few graphs have such calls
+
     return lambda *args, **keywords: run(
         *block_masks.with_blocks(target.name(), args), **keywords
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from irc.analysis.contraction import contraction_of
 from irc.analysis.loop import Clusters, is_map, points
@@ -53,14 +53,18 @@ class StreamProducts(Pass):
         if not target_of(context).is_gpu:
             return
         block = op.regions[0].blocks[0]
-        streams = [stream for product in block.ops if (stream := _stream_of(product))]
+        streams = list[list[Operation]]()
+        for product in block.ops:
+            # A product over a stream is no score of the next one.
+            stream = _stream_of(product, {each[-1] for each in streams})
+            streams += [stream] if stream else []
         if not streams:
             return
-        streams = _joined(streams)
-        for members in streams:
+        joined = _joined(streams)
+        for members in joined:
             _inline_maps(members)
         clusters, prefixes = Clusters(block), dict[Operation, tuple[Dim, ...]]()
-        for members in streams:
+        for members in joined:
             rows = rows_of(members)
             members = [*members, *_followers(members, rows, clusters)]
             members.sort(key=clusters.number.__getitem__)
@@ -91,27 +95,44 @@ def _is_own_product(op: Operation | None) -> bool:
     return not isinstance(contraction_of(op), str)
 
 
-def _stream_of(op: Operation) -> list[Operation]:
+def _stream_of(op: Operation, others: Collection[Operation]) -> list[Operation]:
     """The computes of a product over the columns of others, itself the last one; [] where it is
-    none."""
+    none. Its first factor is made of those others, behind which nothing is looked at. others:
+    products that are no scores."""
     if not _is_own_product(op):
         return []
-    inside: dict[Operation, bool] = {}
-    _look(op, inside)
-    members = [each for each, depends in inside.items() if depends]
-    return members if len(members) > 1 else []
-
-
-def _look(op: Operation, inside: dict[Operation, bool]) -> bool:
-    """Whether a compute is, or is made of, a product that was given to irc; computes are entered
-    behind those that they read."""
-    if op in inside:
-        return inside[op]
     assert isinstance(op, loop.ComputeOp)
-    makers = [read.source.defining_op for read in op.reads]
-    of = [_look(m, inside) for m in makers if isinstance(m, loop.ComputeOp)]
-    inside[op] = any(of) or _is_own_product(op)
-    return inside[op]
+    contraction = contraction_of(op)
+    assert not isinstance(contraction, str)
+    readers: dict[Operation, list[Operation]] = {}
+    products, depth = list[Operation](), [axis.extent for axis in contraction.depth]
+    pending: list[tuple[Operation, Iterable[loop.ReadOp]]] = [(op, contraction.left.reads)]
+    while pending:
+        reader, reads = pending.pop()
+        for maker in {read.source.defining_op for read in reads}:
+            if not isinstance(maker, loop.ComputeOp):
+                continue
+            if maker in readers:
+                readers[maker].append(reader)
+                continue
+            readers[maker] = [reader]
+            if maker in others:
+                continue
+            if _is_own_product(maker):
+                scores = contraction_of(maker)
+                assert not isinstance(scores, str)
+                if [a.extent for a in scores.columns] == depth:
+                    products.append(maker)
+            else:
+                pending.append((maker, maker.reads))
+    members = dict.fromkeys(products)
+    while products:
+        for reader in readers.get(products.pop(), ()):
+            if reader not in members:
+                members[reader] = None
+                products.append(reader)
+    members.pop(op, None)
+    return [*members, op] if members else []
 
 
 def _joined(streams: Iterable[Sequence[Operation]]) -> list[list[Operation]]:
