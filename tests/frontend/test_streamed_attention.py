@@ -67,6 +67,11 @@ def window(b: Any, h: Any, q: Any, k: Any) -> Any:
     return (q >= k) & (q - k < 20)
 
 
+def ahead(b: Any, h: Any, q: Any, k: Any) -> Any:
+    """What is behind the last key would be seen, too."""
+    return k >= q
+
+
 def late(b: Any, h: Any, q: Any, k: Any) -> Any:
     """The first queries see nothing."""
     return q >= k + 40
@@ -104,6 +109,7 @@ CASES: dict[str, Attention] = {
     "causal": masked(causal),
     "window": masked(window, score_mod=slopes),
     "late": masked(late),
+    "ahead": masked(ahead),
     "grouped": lambda q, k, v: flex_attention(q, k[:, ::2], v[:, ::2], enable_gqa=True),
     "written": written,
     "biased": biased,
@@ -159,7 +165,7 @@ def loops() -> int:
 
 def arrays_of(shape: tuple[int, ...], name: str, dtype: Any, device: str = "cpu") -> list[Any]:
     batch, heads, rows, columns, width = shape
-    columns = rows if name in ("causal", "window", "late", "hidden") else columns
+    columns = rows if name in ("causal", "window", "late", "ahead", "hidden") else columns
     return [torch.randn(batch, heads, n, width, device=device).to(dtype)
             for n in (rows, columns, columns)]  # fmt: skip
 
@@ -173,7 +179,7 @@ def test_a_kernel_computes_both_products(name: str, shape: tuple[int, ...]) -> N
     compare(CASES[name], got, arrays)
     assert streamed_kernels() == 1
     # Over blocks that are whole, and over those whose mask is asked.
-    assert loops() == (2 if name in ("causal", "window", "late") else 1)
+    assert loops() == (2 if name in ("causal", "window", "late", "ahead") else 1)
 
 
 @pytest.mark.parametrize("name", ["slopes", "causal"])
@@ -199,7 +205,9 @@ def test_bf16_and_infinities() -> None:
     assert streamed_kernels() == 1
 
 
-@pytest.mark.parametrize("name", ["plain", "capped", "causal", "window", "late", "grouped"])
+@pytest.mark.parametrize(
+    "name", ["plain", "capped", "causal", "window", "late", "ahead", "grouped"]
+)
 def test_gradients(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three kernels: the forward's, and those of queries' and of keys' and values' gradients."""
     why_not = stream_scores.why_not
@@ -272,7 +280,8 @@ def test_what_is_not_streamed_is_right(function: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_on_a_gpu(name: str, dtype: Any) -> None:
     arrays = arrays_of((2, 4, 384, 384, 64), name, dtype, "cuda")
-    differentiable = name in ("plain", "capped", "slopes", "causal", "window", "late", "grouped")
+    differentiable = name in ("plain", "capped", "slopes", "causal", "window", "late", "ahead",
+                              "grouped")
     gradient = torch.randn_like(arrays[0]) if differentiable else None
     got = run(compiled(CASES[name], ""), arrays, gradient)
     compare(CASES[name], got, arrays, gradient)

@@ -169,6 +169,27 @@ def test_scores_whose_powers_no_float_has_keep_their_quotients() -> None:
     assert torch.allclose(y.double(), reference, atol=3e-2, rtol=3e-2)
 
 
+@pytest.mark.parametrize("offset", [1000.0, -1000.0])
+def test_scores_far_from_zero(offset: float) -> None:
+    """Their differences count, also where powers of a score itself are infinite; and what is behind
+    the last column has no such power."""
+    score = f"{SCALED.replace('%x =', '%b =')} %c = arith.constant {offset} : f32 %x = arith.addf %b, %c : f32"  # noqa: E501
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, s, 16).bfloat16() for s in (20, 70, 70))
+    y, logarithm = run(formed(attention(20, 70, 16, 16, score)), q, k, v)
+    reference, other = expected(q, k, v, SCALED)
+    assert torch.allclose(y.double(), reference, atol=2e-2)
+    assert torch.allclose(logarithm.double(), other + offset, atol=1e-3)
+
+
+def test_the_maximum_of_nothing_is_stored_as_that() -> None:
+    text = attention(20, 40, 16, 16, LATE.replace("slt", "sgt"))
+    text = text.replace("loop.yield %quotient, %log }", "loop.yield %quotient, %most }")
+    q, k, v = (torch.randn(2, s, 16).bfloat16() for s in (20, 40, 40))
+    _, most = run(formed(text), q, k, v)
+    assert most[:, 0].eq(-math.inf).all() and most[:, 1:].isfinite().all()
+
+
 def space_of(text: str) -> Any:
     (group,) = [op for op in irc.parse(text).walk() if isinstance(op, loop.GroupOp)]
     return stream_space(plan_for_gpu(flatten(group)))
