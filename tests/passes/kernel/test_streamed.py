@@ -28,7 +28,7 @@ GUARD = (
 
 def attention(
     m: int, n: int, d: int, e: int, score: str, guard: str = GUARD, top: str = "%top",
-    schedule: str = "",
+    schedule: str = "", element: str = "%g",
 ) -> str:  # fmt: skip
     """softmax(score(q @ k^T)) @ v of one batch of two, as loops. score: from %s to %x."""
     def array(*sizes: int, element: str = "f32") -> str:
@@ -57,7 +57,7 @@ def attention(
           %g = loop.read %xs[i, m, n] : f32
           %h = loop.read %most[i, m] : f32
           {guard}
-          %gap = arith.subf %g, {top} : f32
+          %gap = arith.subf {element}, {top} : f32
           %p = math.exp %gap {{nonpositive}} : f32
           loop.yield %p }} : {array(2, m, n)}
         %total = loop.compute par(i: 2, m: {m}) red(n: {n}) -> reduce(sum, f32) {{
@@ -182,6 +182,16 @@ def test_scores_far_from_zero(offset: float) -> None:
     assert torch.allclose(logarithm.double(), other + offset, atol=1e-3)
 
 
+def test_what_is_behind_the_last_column_is_nothing() -> None:
+    """Its score would be 0, and its power infinite."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, s, 16).bfloat16() for s in (20, 70, 70))
+    q, k = q.abs() * 20 + 20, -(k.abs() * 20 + 20)
+    y, _ = run(formed(attention(20, 70, 16, 16, SCALED)), q, k, v)
+    reference, _ = expected(q, k, v, SCALED)
+    assert torch.allclose(y.double(), reference, atol=5e-2)
+
+
 def test_the_maximum_of_nothing_is_stored_as_that() -> None:
     text = attention(20, 40, 16, 16, LATE.replace("slt", "sgt"))
     text = text.replace("loop.yield %quotient, %log }", "loop.yield %quotient, %most }")
@@ -198,11 +208,12 @@ def space_of(text: str) -> Any:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [(("top", "%h"), "needs what is combined of the stream before all of it is"),
+     (("element", "%h"), "needs what is combined of the stream before all of it is"),
      (("guard", GUARD.replace("oeq", "ole")), "needs what is combined"),
      (("score", "%z = arith.constant 2.0 : f32 %x = arith.mulf %s, %z : f32"), "")],
 )  # fmt: skip
 def test_what_a_stream_is(change: tuple[str, str], reason: str) -> None:
-    words = {"score": SCALED, "guard": GUARD, "top": "%top", change[0]: change[1]}
+    words = {"score": SCALED, change[0]: change[1]}
     space = space_of(attention(20, 40, 16, 16, **words))
     assert reason in space if reason else not isinstance(space, str)
 
