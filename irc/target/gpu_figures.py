@@ -357,6 +357,10 @@ class GpuFigures(Speeds):
     stream_stages: Annotated[tuple[int, ...], Figure(
         "steps", "of the stream in flight, as far as a processor's memory has room", least=1)] = (
             3, 2, 3, 3, 2, 2, 2, 2, 2)
+    stream_programs: Annotated[int, Figure(
+        "tiles", "of rows: fewer leave long streams of a softmax to arrays of scores")] = 16
+    short_stream: Annotated[int, Figure(
+        "columns", "of a stream that few tiles may walk over")] = 1024
     streamed_scores: Annotated[int, Figure(
         "points", "of scores: fewer that no softmax is of stay in memory")] = 1 << 20
 

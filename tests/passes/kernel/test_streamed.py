@@ -15,9 +15,11 @@ from irc.interp.core import run
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import PassContext, PassManager
+from irc.options.options import DEFAULT
 from irc.passes.kernel.gpu.plan import plan_for_gpu
 from irc.passes.kernel.gpu.stream_space import limit_of, stream_space
 from irc.passes.kernel.plan.plan import flatten
+from irc.pipeline import stages
 from irc.target.gpu import GpuFeatures
 
 GUARD = (
@@ -287,6 +289,39 @@ def test_steps_in_flight_have_room() -> None:
     many = "#irc.target<sm_90, stream_stages = [9, 9, 9, 9, 9, 9, 9, 9, 9]>"
     assert entries_of(text, many).get("num_stages") == A.IntegerAttr(6)
     assert entries_of(text, many.replace("sm_90", "sm_80")).get("num_stages") == A.IntegerAttr(4)
+
+
+def own_products(module: Any, target: str) -> int:
+    """How many products of a program are irc's on a target."""
+    passes = stages(target, DEFAULT)
+    text = ",".join(passes[stage] for stage in ("functional", "aten-to-graph"))
+    PassManager.parse(text).run(module, PassContext(target=target))
+    return sum(op.name == "graph.dot_general" for op in module.walk())
+
+
+def softmaxes(target: str) -> int:
+    """How many products of a call of few rows are streamed."""
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(torch.tanh(q @ k.transpose(-1, -2)), -1) @ v
+
+    q, k, v = (torch.zeros(1, 4, n, 16, dtype=torch.bfloat16) for n in (20, 2048, 2048))
+    return own_products(irc.trace(attend, (q, k, v)), target)
+
+
+def test_few_rows_of_many_keys_are_left_to_more_program_instances() -> None:
+    assert softmaxes("sm_90") == 0
+    assert softmaxes("#irc.target<sm_90, stream_programs = 4>") == 2
+    assert softmaxes("#irc.target<sm_90, short_stream = 2048>") == 2
+
+
+def test_few_scores_are_no_gradients_of_their_own() -> None:
+    def product(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return (q @ k.transpose(-1, -2)).tanh() @ v
+
+    module = irc.trace(product, tuple(torch.zeros(4, 64, 32, dtype=torch.bfloat16) for _ in "qkv"))
+
+    assert own_products(module.clone(), "sm_90") == 0
+    assert own_products(module.clone(), "#irc.target<sm_90, streamed_scores = 1>") == 2
 
 
 def test_a_stream_of_one_axis_has_no_limit() -> None:
