@@ -167,3 +167,19 @@ def test_traced_without_dynamo():
     module = irc.trace(lambda q, k, v: attend(q, k, v, score_mod=mod), given)
     (made,) = irc.run(module, *given)
     torch.testing.assert_close(made, attend(*given, score_mod=mod))
+
+
+def test_a_region_that_says_how_it_was_quantized():
+    """Its graph; TorchInductor reads the rest."""
+    from torch._higher_order_ops._invoke_quant import InvokeQuant
+
+    def region(x, y):
+        return (x * y,)
+
+    def function(x):
+        return InvokeQuant(codegen_low_precision=False)(region, x, x, scheme="nf4")[0] + 1
+
+    x = torch.randn(5, 3)
+    torch._dynamo.reset()
+    got = torch.compile(function, backend="irc", fullgraph=True)(x)
+    torch.testing.assert_close(got, x * x + 1)

@@ -34,12 +34,16 @@ DENSE = frozenset(
         "flex_attention",
         "flex_attention_backward",
         "hints_wrapper",
+        "invoke_quant",
+        "invoke_quant_packed",
         "invoke_subgraph",
         "out_dtype",
         "strict_mode",
     }
 )
 
+#: Those that call a graph, and tell a compiler how its numbers were quantized.
+QUANTIZED = frozenset({"invoke_quant", "invoke_quant_packed"})
 #: Those with a block mask.
 ATTENTION = frozenset({"flex_attention", "flex_attention_backward"})
 
@@ -77,7 +81,11 @@ class _Expansion:
                 node = random_states.expand_random(node)
                 inlined.add(node)
             if name in DENSE or node.target in self.table:
+                told = [n for n in node.all_input_nodes if n.op == "call_function"]
                 inlined |= _inline(module, node, self.trace(module, node))
+                for each in told:  # objects that the call alone was told
+                    if "val" not in each.meta and not each.users:
+                        module.graph.erase_node(each)
         if inlined:
             from irc.frontend.fx.whole_views import skip_whole_views  # few graphs have such calls
 
@@ -152,6 +160,8 @@ def _dense(target: Any) -> Callable[..., Any]:
         return target
     if target.name() == "invoke_subgraph":
         return lambda graph, name, *operands: graph(*operands)
+    if target.name() in QUANTIZED:
+        return lambda graph, *operands, **scheme: graph(*operands)
     run = target.py_kernels[DispatchKey.CompositeExplicitAutograd]
     if target.name() not in ATTENTION:
         return run
@@ -179,11 +189,12 @@ def graphs_of(module: fx.GraphModule, node: fx.Node) -> list[fx.GraphModule]:
 
 
 def _places(module: fx.GraphModule, leaves: list[Any]) -> list[int]:
-    """Which leaves of a call's arguments are values of the graph around it."""
+    """Which leaves of a call's arguments are values of the graph around it; not objects that it
+    makes, as what a quantization is told."""
     return [
         place
         for place, leaf in enumerate(leaves)
-        if isinstance(leaf, fx.Node) and graph_at(module, leaf) is None
+        if isinstance(leaf, fx.Node) and graph_at(module, leaf) is None and "val" in leaf.meta
     ]
 
 
