@@ -48,7 +48,8 @@ def _looked_up(
     def looked(b: Any, h: Any, q: Any, k: Any, *others: Any) -> torch.Tensor:
         def there(table: torch.Tensor) -> torch.Tensor:
             # torch makes an indexing by tensors a function with gradients here, which no bool has.
-            places = [zero if size == 1 else place for size, place in zip(table.shape, (b, h))]  # noqa: B905
+            pairs = zip(table.shape[:2], (b, h), strict=True)
+            places = [zero if size == 1 else place for size, place in pairs]
             return torch.ops.aten.index(table, [*places, q // rows, k // columns])
 
         zero = torch.zeros_like(b)

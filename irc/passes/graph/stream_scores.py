@@ -10,23 +10,23 @@ import attrs
 from irc.analysis.streams import FEWEST, LONGEST
 from irc.dialects import func, graph
 from irc.dialects.graph.inferred import tensor_type
-from irc.dialects.graph.pointwise import PointwiseOp
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, dim_product
+from irc.ir.symbols import dim_product
 from irc.passes.graph.contractions.products import cast
 from irc.passes.graph.stream_softmaxes import (
+    ELEMENTWISE,
     PRODUCT,
     narrow_element,
     product,
+    products_of,
+    reached_from,
     shaped,
     sixteen_bits,
 )
 from irc.target import target_of
-
-ELEMENTWISE = PointwiseOp, graph.Cast, graph.Select
 
 
 @attrs.frozen(eq=False)
@@ -113,7 +113,7 @@ def streamed_of(op: Operation) -> ScoredProduct | None:
     shape = tensor_type(value).shape
     if len(shape) < 3:
         return None
-    scores, inside = _scores_of(value, shape)
+    scores, inside = products_of(value)
     if not scores:
         return None
     return ScoredProduct(op, value, turned, tuple(between), tuple(scores), frozenset(inside))
@@ -125,42 +125,16 @@ def _keeps_rows(view: graph.Reshape) -> bool:
     return min(len(one), len(other)) >= 3 and one[-2:] == other[-2:]
 
 
-def _scores_of(value: Value, shape: Sequence[Dim]) -> tuple[list[graph.CallAten], set[Operation]]:
-    """The products that a value is a function of, element by element, and what is between."""
-    scores, inside = dict[graph.CallAten, None](), set[Operation]()
-    pending = [value]
-    while pending:
-        op = pending.pop().defining_op
-        if op is None or op in inside:
-            continue
-        if isinstance(op, ELEMENTWISE) and tensor_type(op.results[0]).shape == shape:
-            inside.add(op)
-            pending += op.operands
-            continue
-        call: Any = op.operands[0].defining_op if isinstance(op, graph.Reshape) else op
-        if isinstance(call, graph.CallAten) and call.callee == PRODUCT:
-            first = tensor_type(call.results[0]).shape
-            if first[-2:] == tuple(shape[-2:]) and dim_product(shape[:-2]) == first[0]:
-                scores[call] = None
-                inside |= {op, call}
-    return list(scores), inside
-
-
 def why_not(group: Sequence[ScoredProduct], fewest: int) -> str:
     """Why products aren't streamed with their scores; "" if they are to be. fewest: fewer scores
     stay in memory."""
     scores = {call for stream in group for call in stream.scores}
     inside = {op for stream in group for op in stream.inside}
     between = {op for stream in group for op in stream.between} | {s.call for s in group}
-    reached, pending = set[Operation](scores), list[Operation](scores)
-    while pending:
-        for user in pending.pop().results[0].users:
-            if user in between or user in reached:
-                continue
-            if user not in inside:
-                return "they, or what is made of them, are read elsewhere, too"
-            reached.add(user)
-            pending.append(user)
+    reached = reached_from(scores, inside - between)
+    for op in reached:
+        if any(user not in between and user not in reached for user in op.results[0].users):
+            return "they, or what is made of them, are read elsewhere, too"
     for stream in group:
         for op in stream.between:
             if any(user not in between for user in op.results[0].users):

@@ -28,6 +28,7 @@ from irc.target import target_of
 from irc.target.gpu import GpuFeatures
 
 PRODUCT = "aten.bmm.default"
+ELEMENTWISE = PointwiseOp, graph.Cast, graph.Select
 
 
 class NotStreamed(Exception):
@@ -214,26 +215,13 @@ def _guard(gap: Operation, maxima: Sequence[Operation]) -> bool | None:
 def scores_of(softmax: Softmax, rows: RowResults) -> graph.CallAten:
     """The product that the softmax is of a function of, element by element, where nothing else
     reads what stands between. Raises NotStreamed."""
-    shape, inside = tensor_type(softmax.source).shape, set[Operation]()
-    pending, product = [softmax.source], None
-    while pending:
-        op = pending.pop().defining_op
-        if op is None or op in inside:
-            continue
-        if isinstance(op, PointwiseOp | graph.Cast | graph.Select):
-            if tensor_type(op.results[0]).shape == shape:
-                inside.add(op)
-                pending += op.operands
-            continue
-        call: Any = op.operands[0].defining_op if isinstance(op, graph.Reshape) else op
-        if isinstance(call, graph.CallAten) and call.callee == PRODUCT:
-            if product not in (None, call):
-                raise NotStreamed("its softmax is of several products", told=True)
-            product = call
-            inside |= {op, call}
-    if product is None:
-        raise NotStreamed("its softmax is of no product")
-    reached = _of(product, inside)
+    if tensor_type(softmax.source).rank < 3:
+        raise NotStreamed("its softmax is of no batch")
+    products, inside = products_of(softmax.source)
+    if len(products) != 1:
+        raise NotStreamed("its softmax is of several products, or of none", told=bool(products))
+    (product,) = products
+    reached = reached_from(products, inside)
     known = softmax.between | rows.between
     for op in reached:
         for user in op.results[0].users:
@@ -247,9 +235,32 @@ def scores_of(softmax: Softmax, rows: RowResults) -> graph.CallAten:
     return product
 
 
-def _of(product: Operation, inside: set[Operation]) -> set[Operation]:
-    """The operations of some that depend on a product."""
-    reached, pending = {product}, [product]
+def products_of(value: Value) -> tuple[list[graph.CallAten], set[Operation]]:
+    """The products that a value is a function of, element by element, with these and what is
+    between."""
+    shape, inside = tensor_type(value).shape, set[Operation]()
+    products, pending = dict[graph.CallAten, None](), [value]
+    while pending:
+        op = pending.pop().defining_op
+        if op is None or op in inside:
+            continue
+        if isinstance(op, ELEMENTWISE) and tensor_type(op.results[0]).shape == shape:
+            inside.add(op)
+            pending += op.operands
+            continue
+        call: Any = op.operands[0].defining_op if isinstance(op, graph.Reshape) else op
+        if isinstance(call, graph.CallAten) and call.callee == PRODUCT:
+            first = tensor_type(call.results[0]).shape
+            if first[1:] == tuple(shape[-2:]) and dim_product(shape[:-2]) == first[0]:
+                products[call] = None
+                inside |= {op, call}
+    return list(products), inside
+
+
+def reached_from(products: Iterable[Operation], inside: set[Operation]) -> set[Operation]:
+    """The operations of some that depend on products, with these."""
+    reached = set(products)
+    pending = list(reached)
     while pending:
         for user in pending.pop().results[0].users:
             if user in inside and user not in reached:
@@ -265,11 +276,8 @@ def check(
     so few tiles of rows that most of a GPU would wait for them."""
     shape = tensor_type(softmax.source).shape
     rows, columns = shape[-2:]
-    first = tensor_type(scores.results[0]).shape
-    if len(shape) < 3 or first[1:] != (rows, columns) or dim_product(shape[:-2]) != first[0]:
-        raise NotStreamed("the scores' dimensions are moved before the softmax", told=True)
     value = tensor_type(call.operands[1])
-    if tensor_type(call.operands[0]).shape != first:
+    if tensor_type(call.operands[0]).shape != tensor_type(scores.results[0]).shape:
         raise NotStreamed("the probabilities' dimensions are moved before the product", told=True)
     sizes = (tensor_type(scores.operands[0]).shape[2], value.shape[2])
     if not all(isinstance(size, int) and 0 < size <= LONGEST for size in sizes):

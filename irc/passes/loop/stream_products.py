@@ -53,11 +53,13 @@ class StreamProducts(Pass):
         if not target_of(context).is_gpu:
             return
         block = op.regions[0].blocks[0]
-        streams = list[list[Operation]]()
-        for product in block.ops:
+        streams, roots = list[list[Operation]](), set[Operation]()
+        for product in [op for op in block.ops if _is_own_product(op)]:
             # A product over a stream is no score of the next one.
-            stream = _stream_of(product, {each[-1] for each in streams})
-            streams += [stream] if stream else []
+            stream = _stream_of(product, roots)
+            if stream:
+                streams.append(stream)
+                roots.add(product)
         if not streams:
             return
         joined = _joined(streams)
@@ -68,12 +70,13 @@ class StreamProducts(Pass):
             rows = rows_of(members)
             members = [*members, *_followers(members, rows, clusters)]
             members.sort(key=clusters.number.__getitem__)
+            if not context.spend("stream-products", members[-1]):
+                continue
             reason = _merge(clusters, members)
             if reason:
                 context.remark(f"products are not streamed: {reason}", members[-1])
                 continue
             prefixes[members[0]] = rows
-            context.count("streamed")
         if not prefixes:
             return
         emit(clusters, block, lambda members: group_members(members, prefixes))
@@ -83,7 +86,9 @@ class StreamProducts(Pass):
                 if isinstance(space, str):
                     context.remark(f"products are not streamed: {space}", group)
                     dissolve(group)
-                elif reason := stream_blocks(group):
+                    continue
+                context.count("streamed")
+                if reason := stream_blocks(group):
                     context.remark(f"all blocks are looked at: {reason}", group)
         sweep(op, context.fuel)
 
@@ -99,8 +104,6 @@ def _stream_of(op: Operation, others: Collection[Operation]) -> list[Operation]:
     """The computes of a product over the columns of others, itself the last one; [] where it is
     none. Its first factor is made of those others, behind which nothing is looked at. others:
     products that are no scores."""
-    if not _is_own_product(op):
-        return []
     assert isinstance(op, loop.ComputeOp)
     contraction = contraction_of(op)
     assert not isinstance(contraction, str)
@@ -246,4 +249,4 @@ def dissolve(group: loop.GroupOp) -> None:
     group.erase()
 
 
-__all__ = ["StreamProducts", "dissolve", "rows_of"]
+__all__ = ["StreamProducts"]

@@ -184,8 +184,7 @@ PARTS = program(
     "%p = arith.mulf %v, %w : f32",
     "loop.yield %p } : tensor<[40, 96] x f32, strides [96, 1]>",
 )
-MATRICES = program(
-    "%r = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32) {",
+PRODUCT = (
     "%v = loop.read %x[mod(m, 8), k] : f32",
     "%w = loop.read %x[mod(k, 8), n] : f32",
     "%c = arith.truncf %v : f32 to f16",
@@ -195,17 +194,14 @@ MATRICES = program(
     "%p = arith.mulf %a, %b : f32",
     "loop.yield %p } : tensor<[40, 72] x f32, strides [72, 1]>",
 )
+MATRICES = program(
+    "%r = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32) {",
+    *PRODUCT,
+)
 STREAM = program(
     "%r = loop.group (m: 40) {",
     "%s = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32) {",
-    "%v = loop.read %x[mod(m, 8), k] : f32",
-    "%w = loop.read %x[mod(k, 8), n] : f32",
-    "%c = arith.truncf %v : f32 to f16",
-    "%d = arith.truncf %w : f32 to f16",
-    "%a = arith.extf %c : f16 to f32",
-    "%b = arith.extf %d : f16 to f32",
-    "%p = arith.mulf %a, %b : f32",
-    "loop.yield %p } : tensor<[40, 72] x f32, strides [72, 1]>",
+    *PRODUCT,
     "%o = loop.compute par(m: 40, d: 24) red(n: 72) -> reduce(sum, f32) {",
     "%t = loop.read %s[m, n] : f32",
     "%u = loop.read %x[mod(n, 8), d] : f32",

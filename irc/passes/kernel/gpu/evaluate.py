@@ -21,7 +21,7 @@ from irc.ir.symbols import Dim, dim_product, provable_le, substitute
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.combine import Reduction, convert
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, Origin, offset_of
-from irc.passes.kernel.gpu.rough_powers import is_by_constant, number_of, one_more
+from irc.passes.kernel.gpu.rough_powers import inverse_of, one_more
 from irc.passes.kernel.gpu.scaled_powers import Below, gaps_below_maxima
 from irc.passes.kernel.gpu.summed_powers import SummedPowers, summed_powers
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, union
@@ -133,9 +133,9 @@ class Evaluator:
 
     def _division(self, member: GpuMember, op: Operation, top: Tile, bottom: Tile) -> Tile:
         """A quotient; of many tops to a bottom as a product with its inverse."""
-        if op in self.rough and is_by_constant(op):
-            factor = self.b.constant(1 / (number_of(op.operands[1]) or 1.0), top.element)
-            return self.b.op("arith.mulf", top, factor)
+        inverse = inverse_of(op) if op in self.rough else None
+        if inverse is not None:
+            return self.b.op("arith.mulf", top, self.b.constant(inverse, top.element))
         shared = len(bottom.dims) < len(union(top, bottom)) and bottom.element is f32
         if not shared or self.plan.has_steps_behind(member, op):
             return self.b.like(op, [top, bottom])
@@ -146,8 +146,8 @@ class Evaluator:
         one = self.b.expand(self.b.constant(1.0, f32), bottom.dims)
         # A single one a program instance is no work.
         rough = {"rough": A.UNIT} if op in self.rough and bottom.dims else {}
-        (inverse,) = self.b.make(arith.DivFOp, [one, bottom], [(bottom.dims, f32)], rough)
-        return self.b.op("arith.mulf", top, inverse)
+        (part,) = self.b.make(arith.DivFOp, [one, bottom], [(bottom.dims, f32)], rough)
+        return self.b.op("arith.mulf", top, part)
 
     def _one_more(self, function: Operation, x: Tile) -> Tile:
         """1 + tanh(x) as 2 sigmoid(2x), 1 + erf(x) as erfc(-x), as rough as 16 bits may be."""

@@ -61,10 +61,10 @@ def number_of(value: Value) -> float | None:
     return number if isinstance(number, float) else None
 
 
-def is_by_constant(op: Operation) -> bool:
-    """Whether an operation is a quotient by a number whose inverse is a normal one."""
+def inverse_of(op: Operation) -> float | None:
+    """The inverse of the number by which an operation divides, if both are normal ones."""
     number = number_of(op.operands[1]) if isinstance(op, arith.DivFOp) else None
-    return number is not None and 2.0**-100 < abs(number) < 2.0**100
+    return None if number is None or not 2.0**-100 < abs(number) < 2.0**100 else 1 / number
 
 
 def is_narrow(op: Operation) -> bool:
@@ -115,4 +115,4 @@ def _output_ends(member: GpuMember, number: int, plan: GpuPlan, scaled: bool) ->
     return True
 
 
-__all__ = ["is_by_constant", "is_narrow", "is_rounded", "number_of", "one_more", "rough_powers"]
+__all__ = ["inverse_of", "is_narrow", "is_rounded", "number_of", "one_more", "rough_powers"]

@@ -19,7 +19,7 @@ from irc.dialects import math as math_ops
 from irc.ir.core import Operation, Value
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
-from irc.passes.kernel.gpu.rough_powers import is_by_constant, is_narrow, is_rounded, number_of
+from irc.passes.kernel.gpu.rough_powers import inverse_of, is_narrow, is_rounded, number_of
 from irc.passes.kernel.gpu.stream_space import StreamSpace
 
 FACTOR = 2.0**10
@@ -88,7 +88,8 @@ def rough_scores(
         op
         for member in plan.members
         for op in member.compute.block.ops
-        if (isinstance(op, math_ops.TanhOp) or is_by_constant(op)) and op.results[0].type is f32
+        if op.results and op.results[0].type is f32
+        and (isinstance(op, math_ops.TanhOp) or inverse_of(op) is not None)
         and ends(op.results[0], member, 1.0)
     )  # fmt: skip
 

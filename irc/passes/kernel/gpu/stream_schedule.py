@@ -50,7 +50,7 @@ def stream_entries(
     place += len(WIDTHS) * (2 if len(space.sums) > 1 else len(space.scores) > 1)
     figures = (gpu.stream_rows, gpu.stream_columns, gpu.stream_warps, gpu.stream_stages)
     tile, columns, warps, stages = (figure[place] for figure in figures)
-    tile = min(tile, max(16, 1 << max(rows - 1, 0).bit_length()))
+    tile = min(tile, max(FEWEST, 1 << max(rows - 1, 0).bit_length()))
     columns, stages = with_room(space, products, widest, tile, columns, stages, gpu)
     entries: dict[str, A.Attribute] = {
         "stream_m": A.IntegerAttr(tile),

@@ -89,7 +89,8 @@ class _StreamKernel:
                             op=self.plan.op)  # fmt: skip
         self.row_axes: dict[str, Dim] = {}
         self.wholes: dict[tuple[int, Dim], tuple[TileDim, Dim]] = {}
-        self.factors: dict[Origin, Tile] = {}
+        self.limit = limit_of(self.plan, space)
+        self.factors: dict[tuple[GpuMember, int], Tile] = {}
         self.rough: frozenset[Operation] = frozenset()
         self.gaps: list[tuple[GpuMember, Operation, Operation]] = []
         self.read: dict[Hashable, Tile] = {}
@@ -122,7 +123,7 @@ class _StreamKernel:
     def _place_of(self, number: Dim, count: Dim) -> Dim:
         """The place along the rows of the tile with a number. Of rows of which each sees some of
         the stream the last ones come first, as they may see the most of it."""
-        if limit_of(self.plan, self.space) is None:
+        if self.limit is None:
             return number
         return count - 1 - number
 
@@ -146,7 +147,7 @@ class _StreamKernel:
             if not isinstance(points, int) or points > LONGEST:
                 raise InvalidIR(f"a tile of streamed products has no room for {points} points",
                                 op=self.plan.op)  # fmt: skip
-            dim = TileDim(order, max(16, 1 << max(points - 1, 0).bit_length()))
+            dim = TileDim(order, max(FEWEST, 1 << max(points - 1, 0).bit_length()))
             place = self.frame.place(f"whole_{len(self.wholes)}", dim, None, points)
             known = self.wholes[order, points] = dim, place
         return known[0], decomposed(self.b, known[1], axes)
@@ -181,7 +182,7 @@ class _StreamKernel:
     def _ends(self) -> tuple[list[Dim], Always]:
         """Up to which places of its outermost axis the stream is walked over, one after the other,
         and the scalars that are scores before the first of two, whatever else."""
-        b, limit = self.b, limit_of(self.plan, self.space)
+        b, limit = self.b, self.limit
         if limit is None:
             return [self.space.stream[0]], ()
         tiles: dict[Operation, Tile] = {}
@@ -281,7 +282,7 @@ class _StreamKernel:
             member, number, output = each.origin.member, each.origin.output, each.origin.attr
             if each.power is not None:
                 self._take_power(each.power, places, always)
-                total = b.op("arith.mulf", total, self.factors[self._key(each.power.maximum)])
+                total = b.op("arith.mulf", total, self.factors[_key(each.power.maximum)])
             own = self._streamed(member, places)
             if each.contraction is not None:
                 following.append(self._product(each, each.contraction, own, total))
@@ -302,7 +303,7 @@ class _StreamKernel:
             if output.combiner == "max":
                 self._record(each, after)
                 gap = b.op("arith.subf", total, after)
-                self.factors[self._key(each.origin)] = self._power(gap)
+                self.factors[_key(each.origin)] = self._power(gap)
             following.append(after)
         return following
 
@@ -310,11 +311,6 @@ class _StreamKernel:
         """exp of what is at most 0, of rows."""
         rough = {"rough": A.UNIT} if self.rough else {}
         return self.b.make(math_ops.ExpOp, [gap], [(gap.dims, gap.element)], rough)[0]
-
-    def _key(self, origin: Origin) -> Origin:
-        """The same object for the same output."""
-        combined = (each.origin for each in self.space.combined)
-        return next(o for o in combined if o.is_output(origin.member, origin.output))
 
     def _take_power(self, power: Power, places: Sequence[Dim], always: Always) -> None:
         """Let a power below the maximum so far, which is finite, be one of two of one operation:
@@ -433,6 +429,11 @@ class _StreamKernel:
             point = self._point(member, place)
             for number in range(len(member.compute.output_list)):
                 self.frame.store(member, number, point)
+
+
+def _key(origin: Origin) -> tuple[GpuMember, int]:
+    """What an output is known by."""
+    return origin.member, origin.output
 
 
 __all__ = ["form_streamed", "is_streamed"]
