@@ -184,7 +184,7 @@ PARTS = program(
     "%p = arith.mulf %v, %w : f32",
     "loop.yield %p } : tensor<[40, 96] x f32, strides [96, 1]>",
 )
-PRODUCT = (
+PRODUCT_OF_F16 = (
     "%v = loop.read %x[mod(m, 8), k] : f32",
     "%w = loop.read %x[mod(k, 8), n] : f32",
     "%c = arith.truncf %v : f32 to f16",
@@ -196,12 +196,12 @@ PRODUCT = (
 )
 MATRICES = program(
     "%r = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32) {",
-    *PRODUCT,
+    *PRODUCT_OF_F16,
 )
 STREAM = program(
     "%r = loop.group (m: 40) {",
     "%s = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32) {",
-    *PRODUCT,
+    *PRODUCT_OF_F16,
     "%o = loop.compute par(m: 40, d: 24) red(n: 72) -> reduce(sum, f32) {",
     "%t = loop.read %s[m, n] : f32",
     "%u = loop.read %x[mod(n, 8), d] : f32",
