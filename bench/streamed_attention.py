@@ -1,10 +1,13 @@
 """Attention whose scores a function changes, by irc, TorchInductor and eager mode on a GPU.
 
     python -m bench.streamed_attention [--only NAME,NAME] [--backward] [--sizes B,H,S,D ...]
+    python -m bench.streamed_attention --sizes 8,32/8,1x8192,128 8,32,1x4096,128
 
-Microseconds of the GPU (the least of two medians of graphs of calls; with `--backward` those of the
-gradients alone, by torch's profiler), sides in turns, and how many of 10^12 operations a second the
-two products of the forward have (of a causal or windowed one: of what it sees). `flex` is
+Sizes: a batch, heads (and those of keys and values, where these are fewer), positions (or queries
+and keys), elements of a head. Microseconds of the GPU (the least of two medians of graphs of calls;
+with `--backward` those of the gradients alone, by torch's profiler), sides in turns, how many of
+10^12 operations a second the two products of the forward have, and how many of 10^12 bytes a second
+it reads of keys and values (of a causal or windowed one: of what it sees). `flex` is
 `torch.nn.attention.flex_attention`, the others are written by hand.
 """
 
@@ -17,6 +20,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
@@ -24,8 +28,29 @@ from bench.operators import gpu_microseconds
 
 Case = Callable[..., torch.Tensor]
 WINDOW = 512
+FILLED = 1500
 PROFILED = 10
 """Calls that torch's profiler looks at."""
+
+
+@attrs.frozen
+class Sizes:
+    """What a call is of; heads are those of queries, `shared` those of keys and values."""
+
+    batch: int
+    heads: int
+    shared: int
+    queries: int
+    keys: int
+    width: int
+
+    @staticmethod
+    def of(text: str) -> Sizes:
+        """Those that a text says."""
+        batch, heads, positions, width = text.split(",")
+        both = [int(n) for n in heads.split("/")]
+        ends = [int(n) for n in positions.split("x")]
+        return Sizes(int(batch), both[0], both[-1], ends[0], ends[-1], int(width))
 
 
 def causal(b: Any, h: Any, q: Any, k: Any) -> Any:
@@ -48,13 +73,22 @@ def slopes(score: Any, b: Any, h: Any, q: Any, k: Any) -> Any:
     return score + (k - q) * torch.exp2(-(h + 1) * 0.5)
 
 
-def cases(length: int) -> dict[str, tuple[Case, float]]:
+def filled(b: Any, h: Any, q: Any, k: Any) -> Any:
+    """Each query sees the first keys, as far as a cache is filled."""
+    return k < FILLED
+
+
+def cases(sizes: Sizes) -> dict[str, tuple[Case, float]]:
     """The functions of query, key and value by name, and how much of the scores each looks at."""
-    blocks = {f: create_block_mask(f, None, None, length, length) for f in (causal, window)}
-    seen = {causal: 0.5, window: min(1.0, WINDOW / length)}
-    bias = torch.randn(1, 1, length, length, device="cuda", dtype=torch.bfloat16)
+    queries, keys = sizes.queries, sizes.keys
+    masks = (filled,) if queries < keys else (causal, window)
+    blocks = {f: create_block_mask(f, None, None, queries, keys) for f in masks}
+    seen = {causal: 0.5, window: min(1.0, WINDOW / keys), filled: min(1.0, FILLED / keys)}
+    bias = torch.randn(1, 1, queries, keys, device="cuda", dtype=torch.bfloat16)
+    shared = {"enable_gqa": True} if sizes.heads != sizes.shared else {}
 
     def flex(mask: Any = None, **keywords: Any) -> tuple[Case, float]:
+        keywords |= shared
         block = None if mask is None else blocks[mask]
         return (lambda q, k, v: flex_attention(q, k, v, block_mask=block, **keywords),
                 1.0 if mask is None else seen[mask])  # fmt: skip
@@ -63,15 +97,21 @@ def cases(length: int) -> dict[str, tuple[Case, float]]:
         return (lambda q, k, v: torch.softmax(
             function(q @ k.transpose(-1, -2)).float(), -1).to(q.dtype) @ v), 1.0  # fmt: skip
 
+    masked: dict[str, tuple[Case, float]] = {"flex filled": flex(filled)} if queries < keys else {
+        "flex causal": flex(causal),
+        "flex causal capped": flex(causal, score_mod=capped),
+        "flex window": flex(window),
+    }  # fmt: skip
+    written = {
+        "capped by hand": hand(lambda s: 30 * torch.tanh(s / math.sqrt(128) / 30)),
+        "biased by hand": hand(lambda s: s * 0.1 + bias),
+    }
     return {
         "flex": flex(),
         "flex capped": flex(score_mod=capped),
         "flex slopes": flex(score_mod=slopes),
-        "flex causal": flex(causal),
-        "flex causal capped": flex(causal, score_mod=capped),
-        "flex window": flex(window),
-        "capped by hand": hand(lambda s: 30 * torch.tanh(s / math.sqrt(128) / 30)),
-        "biased by hand": hand(lambda s: s * 0.1 + bias),
+        **masked,
+        **(written if sizes.heads == sizes.shared else {}),
     }
 
 
@@ -88,11 +128,12 @@ def profiled(run: Callable[[], Any]) -> float:
 
 
 def line(
-    name: str, case: Case, seen: float, sizes: list[int], backward: bool, sides: list[str]
+    name: str, case: Case, seen: float, sizes: Sizes, backward: bool, sides: list[str]
 ) -> str:
     """The line of a case."""
-    batch, heads, length, width = sizes
-    arrays = [torch.randn(*sizes, device="cuda", dtype=torch.bfloat16) for _ in range(3)]
+    ends = [(sizes.heads, sizes.queries), *[(sizes.shared, sizes.keys)] * 2]
+    shapes = [(sizes.batch, *end, sizes.width) for end in ends]
+    arrays = [torch.randn(*s, device="cuda", dtype=torch.bfloat16) for s in shapes]
     if backward:
         arrays = [each.requires_grad_() for each in arrays]
     runs: dict[str, Callable[[], Any]] = {}
@@ -100,7 +141,7 @@ def line(
         torch._dynamo.reset()
         f = case if side == "eager" else torch.compile(case, backend=side, dynamic=False)
         if backward:
-            gradient = torch.randn(*sizes, device="cuda", dtype=torch.bfloat16)
+            gradient = torch.randn(*shapes[0], device="cuda", dtype=torch.bfloat16)
             y = f(*arrays)
             runs[side] = functools.partial(
                 torch.autograd.grad, y, arrays, gradient, retain_graph=True)  # fmt: skip
@@ -111,11 +152,15 @@ def line(
     times = {side: clock(run) for side, run in runs.items()}
     again = {side: clock(run) for side, run in runs.items()}
     times = {side: min(times[side], again[side]) for side in sides}
-    rate = 4 * batch * heads * length * length * width * seen / times["irc"] / 1e6
+    products = 4 * sizes.batch * sizes.heads * sizes.queries * sizes.keys * sizes.width * seen
+    read = 4 * sizes.batch * sizes.shared * sizes.keys * sizes.width * seen
     shown = "  ".join(f"{side} {time:9.1f}" for side, time in times.items())
     ratio = times.get("inductor", math.nan) / times["irc"]
-    told = "" if backward else f"  {rate:5.0f} Tflop/s"
-    return f"{name:20} {'x'.join(map(str, sizes)):16} {shown}  inductor:irc {ratio:5.2f}{told}"
+    rates = [each / times["irc"] / 1e6 for each in (products, read)]
+    told = "" if backward else f"  {rates[0]:5.0f} Tflop/s  {rates[1]:5.2f} TB/s"
+    heads = f"{sizes.heads}/{sizes.shared}" if sizes.heads != sizes.shared else f"{sizes.heads}"
+    shape = f"{sizes.batch}x{heads}x{sizes.queries}x{sizes.keys}x{sizes.width}"
+    return f"{name:20} {shape:22} {shown}  inductor:irc {ratio:5.2f}{told}"
 
 
 def main() -> None:
@@ -129,8 +174,8 @@ def main() -> None:
     torch.manual_seed(0)
     ratios = []
     for text in asked.sizes:
-        sizes = [int(n) for n in text.split(",")]
-        for name, (case, seen) in cases(sizes[2]).items():
+        sizes = Sizes.of(text)
+        for name, (case, seen) in cases(sizes).items():
             if asked.only and name not in asked.only.split(","):
                 continue
             try:

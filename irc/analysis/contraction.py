@@ -107,6 +107,13 @@ class Contraction:
     product: Operation
     accumulator: Type
 
+    @property
+    def exchanged(self) -> Contraction:
+        """The same with the other factor as its left one."""
+        return attrs.evolve(
+            self, rows=self.columns, columns=self.rows, left=self.right, right=self.left
+        )
+
 
 def is_zero(constant: arith.ConstantOp) -> bool:
     """Whether a constant is the number zero, without a sign."""

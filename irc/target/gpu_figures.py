@@ -358,9 +358,12 @@ class GpuFigures(Speeds):
         "steps", "of the stream in flight, as far as a processor's memory has room", least=1)] = (
             3, 2, 3, 3, 2, 2, 2, 2, 2)
     stream_programs: Annotated[int, Figure(
-        "tiles", "of rows: fewer leave long streams of a softmax to arrays of scores")] = 16
+        "tiles", "of rows, and of parts of their streams: there are parts where there are not half "
+        "as many tiles of rows", least=1)] = 256
     short_stream: Annotated[int, Figure(
         "columns", "of a stream that few tiles may walk over")] = 1024
+    stream_part: Annotated[int, Figure(
+        "columns", "that a part of a stream has, at least", least=1)] = 256
     streamed_scores: Annotated[int, Figure(
         "points", "of scores: fewer that no softmax is of stay in memory")] = 1 << 20
 

@@ -12,13 +12,14 @@ import torch
 from torch.nn.attention import flex_attention as module
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
-from irc.dialects import kernel
+from irc.dialects import kernel, loop
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.passes.graph import stream_scores
 from tests.conformance.gpu_programs import interpreted
 
 PROGRAMS: list[Operation] = []
+LOOPS: list[Operation] = []
 Attention = Callable[..., torch.Tensor]
 
 
@@ -40,11 +41,28 @@ class KeepProgram(Pass):
         PROGRAMS.append(op.clone())
 
 
+@register_pass
+class KeepLoops(KeepProgram):
+    """Keeps a copy of a program of loops.
+
+    Before:
+        func.func @main() { ... }
+    After:
+        func.func @main() { ... }
+    """
+
+    name = "test-keep-loops"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        LOOPS.append(op.clone())
+
+
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # torch's front end refuses gradients of tensors on a CPU, where the interpreter's are.
     monkeypatch.setattr(module, "_validate_device", lambda *tensors: None)
     PROGRAMS.clear()
+    LOOPS.clear()
     torch._dynamo.reset()
     torch.manual_seed(0)
     yield
@@ -128,7 +146,8 @@ def run(function: Attention, arrays: Any, gradient: Any = None) -> list[torch.Te
 
 
 def compiled(function: Attention, target: str = "triton") -> Attention:
-    options: dict[str, Any] = {"passes": {"after:form-kernels": "test-keep-program"}}
+    options: dict[str, Any] = {"passes": {
+        "after:stream-products": "test-keep-loops", "after:form-kernels": "test-keep-program"}}
     options |= {"target": target, "pattern_matcher": False} if target else {}
     return torch.compile(function, backend="irc", dynamic=False, options=options)
 
@@ -180,6 +199,48 @@ def test_a_kernel_computes_both_products(name: str, shape: tuple[int, ...]) -> N
     assert streamed_kernels() == 1
     # Over blocks that are whole, and over those whose mask is asked.
     assert loops() == (2 if name in ("causal", "window", "late", "ahead") else 1)
+
+
+def seen(rows: int, columns: int, heads: int | None = None) -> dict[str, BlockMask | None]:
+    """Block masks of few rows: of all heads, each head's own, and one that leaves nothing."""
+    functions: dict[str, Any] = {
+        "first": lambda b, h, q, k: k <= q + columns * 2 // 3,
+        "by head": lambda b, h, q, k: (k - q) % (40 * (h + 1)) < 20,
+        "nothing": lambda b, h, q, k: k < 0,
+    }
+    each = {name: create_block_mask(f, None, heads if name == "by head" else None, rows, columns,
+                                    device="cpu", BLOCK_SIZE=32)
+            for name, f in functions.items()}  # fmt: skip
+    return {"all": None, **each}
+
+
+PARTS = "#irc.target<sm_90, short_stream = 64, stream_part = 32, stream_programs = 64>"
+FEW = {"a query of 8 heads": (1, 250, 32, 8, 2), "3 of each": (3, 200, 24, 4, 4),
+       "shared by all": (1, 300, 16, 4, 1), "5 of 6": (5, 320, 16, 6, 2)}  # fmt: skip
+
+
+@pytest.mark.parametrize("mask", seen(1, 64))
+@pytest.mark.parametrize("sizes", FEW.values(), ids=FEW)
+def test_few_rows_of_many_keys(sizes: tuple[int, ...], mask: str) -> None:
+    """Heads that share keys are rows of a tile, and parts of the keys are combined."""
+    rows, columns, width, heads, shared = sizes
+    block = seen(rows, columns, heads)[mask]
+    score = {"all": slopes, "first": capped}.get(mask)
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return flex_attention(q, k, v, score, block, enable_gqa=heads != shared)
+
+    arrays = [torch.randn(2, h, n, width).to(torch.bfloat16)
+              for h, n in ((heads, rows), (shared, columns), (shared, columns))]  # fmt: skip
+    with interpreted():
+        got = run(compiled(attend, PARTS), arrays)
+    compare(attend, got, arrays)
+    assert streamed_kernels() == 1
+    products = [op for op in LOOPS[0].walk() if isinstance(op, loop.ComputeOp) and op.schedule]
+    (group,) = {op.parent_op for op in products}
+    assert isinstance(group, loop.GroupOp)
+    extents = [axis.extent for axis in group.axis_list]
+    assert math.prod(extents) >= 4 * heads * rows
 
 
 @pytest.mark.parametrize("name", ["slopes", "causal"])

@@ -390,6 +390,9 @@ GPU: Mapping[str, Key] = {
         "of streamed products (of rows and a stream of columns, what is made of these, and their "
         "products with something else that is streamed): columns of a step; without it, a group "
         "streams none", powers()),
+    "last_first": Key(
+        "of streamed products of which each row counts so much of the stream: tiles of the last "
+        "rows come first, as those are of queries that see all keys before them", flag),
     "index_bits": Key("the width of indices", lambda v: _number(
         v, lambda n: n in (32, 64), "32 or 64")),
     "variants": Key(SIZES, by_size("gpu")),
@@ -401,7 +404,7 @@ CONTRACTION_KEYS = frozenset((
 ))  # fmt: skip
 """The keys that only a gpu's schedules of contractions have."""
 
-STREAM_KEYS = frozenset(("stream_m", "stream_n"))
+STREAM_KEYS = frozenset(("stream_m", "stream_n", "last_first"))
 """The keys that only a gpu's schedules of streamed products have."""
 
 KEYS: Mapping[str, Mapping[str, Key]] = {"cpu": CPU, "gpu": GPU}

@@ -21,11 +21,10 @@ from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
-from irc.ir.symbols import Dim, ceildiv, dim_product
+from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import bf16, element_bytes, f16, f32
 from irc.passes.graph.contractions.products import cast, dot_general, spread
 from irc.target import target_of
-from irc.target.gpu import GpuFeatures
 
 PRODUCT = "aten.bmm.default"
 ELEMENTWISE = PointwiseOp, graph.Cast, graph.Select
@@ -60,7 +59,7 @@ def stream(call: graph.CallAten, rw: Any) -> Any:
         softmax = softmax_of(call)
         rows = RowResults.of(softmax.source)
         scores = scores_of(softmax, rows)
-        check(call, scores, softmax, rw.state.gpu)
+        check(call, scores, softmax)
     except NotStreamed as reason:
         if not reason.told:
             return rw.no_match(str(reason))
@@ -269,26 +268,18 @@ def reached_from(products: Iterable[Operation], inside: set[Operation]) -> set[O
     return reached
 
 
-def check(
-    call: graph.CallAten, scores: graph.CallAten, softmax: Softmax, gpu: GpuFeatures
-) -> None:
-    """Raises NotStreamed for what no tile has room for, what wouldn't fill one, and long streams of
-    so few tiles of rows that most of a GPU would wait for them."""
+def check(call: graph.CallAten, scores: graph.CallAten, softmax: Softmax) -> None:
+    """Raises NotStreamed for what no tile has room for, or what wouldn't fill one."""
     shape = tensor_type(softmax.source).shape
-    rows, columns = shape[-2:]
+    columns = shape[-1]
     value = tensor_type(call.operands[1])
     if tensor_type(call.operands[0]).shape != tensor_type(scores.results[0]).shape:
         raise NotStreamed("the probabilities' dimensions are moved before the product", told=True)
     sizes = (tensor_type(scores.operands[0]).shape[2], value.shape[2])
     if not all(isinstance(size, int) and 0 < size <= LONGEST for size in sizes):
         raise NotStreamed(f"heads of {sizes} elements have no room in a tile", told=True)
-    if any(isinstance(size, int) and size < FEWEST for size in (rows, columns)):
-        raise NotStreamed(f"{rows} queries and {columns} keys don't fill a tile", told=True)
-    programs = dim_product([*shape[:-2], ceildiv(rows, gpu.stream_rows[0])])
-    few = isinstance(programs, int) and programs < gpu.stream_programs
-    if few and isinstance(columns, int) and columns > gpu.short_stream:
-        reason = f"{programs} tiles of rows would each walk over {columns} keys"
-        raise NotStreamed(reason, told=True)
+    if isinstance(columns, int) and columns < FEWEST:
+        raise NotStreamed(f"{columns} keys don't fill a tile", told=True)
     if not sixteen_bits((*scores.operands[:2], *call.operands[:2])):
         raise NotStreamed("it is not of 16-bit floats", told=True)
 

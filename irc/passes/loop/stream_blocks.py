@@ -62,27 +62,32 @@ class BlockTable:
     turned: bool = False
 
 
-def stream_blocks(group: loop.GroupOp) -> str:
-    """Let a group of streamed products go over listed blocks, if it has any; gives why it doesn't,
-    "" where it has none."""
+def stream_blocks(group: loop.GroupOp) -> loop.GroupOp | str:
+    """A group of streamed products that goes over listed blocks, if it has any, itself if not; or
+    why it can't."""
     plan = plan_for_gpu(flatten(group))
     space = stream_space(plan)
     if isinstance(space, str):
         return space
     tables = _tables(plan, space)
     if not tables:
-        return ""
+        return group
     first = next(iter(tables.values()))
     kinds = {(t.rows, t.columns, t.batch, t.turned) for t in tables.values()}
     if len(kinds) > 1 or len({t.source for t in tables.values()}) > 2 or len(space.stream) > 1:
         return "its blocks are of several sizes"
     if not _are_outside(plan, space, tables):
         return "scores outside of the blocks aren't known to be -inf"
-    whole = known_divisible(group.axis_list[-1].extent, first.rows)
+    whole = known_divisible(group.axis_list[-1].extent, _rows_of(group, first))
     if not whole and not _are_lone_maps(plan):
         return "what it stores of rows that are no whole blocks is more than maps"
-    _Blocks(group, plan, space, tables).run()
-    return ""
+    return _Blocks(group, plan, space, tables).run()
+
+
+def _rows_of(group: loop.GroupOp, table: BlockTable) -> int:
+    """How many rows the blocks of a group have: those that there are, if these are fewer."""
+    rows = group.axis_list[-1].extent
+    return min(rows, table.rows) if isinstance(rows, int) and rows else table.rows
 
 
 def _are_lone_maps(plan: GpuPlan) -> bool:
@@ -214,7 +219,7 @@ class _Blocks:
     ) -> None:  # fmt: skip
         self.group, self.plan, self.space, self.tables = group, plan, space, tables
         self.kinds = list({table.source: table for table in self._ordered()}.values())
-        self.rows, self.columns = self.kinds[0].rows, self.kinds[0].columns
+        self.rows, self.columns = _rows_of(group, self.kinds[0]), self.kinds[0].columns
         self.turned = self.kinds[0].turned
         table: Any = self.kinds[0].source.type
         self.count = table.shape[-2 if self.turned else -1]
@@ -237,7 +242,7 @@ class _Blocks:
                  if all(isinstance(u, arith.OrIOp) for u in read.results[0].users)]  # fmt: skip
         return [self.tables[r] for r in sorted(self.tables, key=lambda r: r not in alone)]
 
-    def run(self) -> None:
+    def run(self) -> loop.GroupOp:
         group, outer, inside = self.group, Builder.before(self.group), Block()
         self.places = self._turned_places(outer) if self.turned else self._places(outer)
         builder = Builder.at_end(inside)
@@ -259,6 +264,7 @@ class _Blocks:
             view.name_hint = old.name_hint
             old.replace_all_uses_with(view)
         group.erase()
+        return blocked
 
     def _rows(self) -> list[loop.AxisAttr]:
         *batch, row = self.group.axis_list

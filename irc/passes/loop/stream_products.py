@@ -19,6 +19,7 @@ from irc.passes.kernel.plan.plan import flatten
 from irc.passes.loop.grouping import group_members
 from irc.passes.loop.merge_computes import emit
 from irc.passes.loop.positions import position_folds
+from irc.passes.loop.stream_axes import split_heads, split_stream
 from irc.passes.loop.stream_blocks import stream_blocks
 from irc.target import target_of
 
@@ -34,7 +35,9 @@ class StreamProducts(Pass):
     Of the products that were given to irc with an empty schedule (`stream-softmaxes`), those over
     the columns of others are kernels with these and all that stands between, and maps of the sums
     behind: no row of scores is ever in memory. What they share are the rows. A remark tells what
-    keeps others apart, which are then kernels by themselves.
+    keeps others apart, which are then kernels by themselves. Rows of several heads that share what
+    is streamed fill a tile that has room for them; listed blocks are all that is walked over; and
+    where there are few tiles of rows, parts of the stream are rows, too, which are combined behind.
 
     Before:
         %s = loop.compute par(i0: 4, i1: 512, i2: 512) red(i3: 64) -> reduce(sum, f32) schedule #loop.schedule<gpu> { ... }
@@ -47,6 +50,7 @@ class StreamProducts(Pass):
     name = "stream-products"
     summary = "group products over the columns of others with these"
     anchor = "func.func"
+    preserves = "real"
     asks_target = True
 
     def run(self, op: Operation, context: PassContext) -> None:
@@ -88,9 +92,22 @@ class StreamProducts(Pass):
                     dissolve(group)
                     continue
                 context.count("streamed")
-                if reason := stream_blocks(group):
-                    context.remark(f"all blocks are looked at: {reason}", group)
+                self._settle(group, context)
         sweep(op, context.fuel)
+
+    @staticmethod
+    def _settle(group: loop.GroupOp, context: PassContext) -> None:
+        """Choose the axes of a group's rows and stream."""
+        gpu = target_of(context).gpu
+        group = split_heads(group, gpu)
+        blocked = stream_blocks(group)
+        if isinstance(blocked, str):
+            context.remark(f"all blocks are looked at: {blocked}", group)
+        else:
+            group = blocked
+        group, parts = split_stream(group, gpu)
+        if parts > 1:
+            context.remark(f"the stream is walked over in {parts} parts", group)
 
 
 def _is_own_product(op: Operation | None) -> bool:

@@ -213,6 +213,29 @@ STREAM = program(
     "loop.yield %q } : tensor<[40, 24] x f32, strides [24, 1]>",
     "loop.yield %o } : tensor<[40, 24] x f32, strides [24, 1]>",
 )
+LIMITED = program(
+    "%r = loop.group (b: 2, m: 80) {",
+    "%s = loop.compute par(b: 2, m: 80, j: 3, n: 24) red(k: 4) -> reduce(sum, f32) {",
+    *PRODUCT_OF_F16[:1],
+    "%w = loop.read %x[mod(k + b, 8), 24*j + n] : f32",
+    *PRODUCT_OF_F16[2:-1],
+    "loop.yield %p } : tensor<[2, 80, 3, 24] x f32, strides [5760, 72, 24, 1]>",
+    "%o = loop.compute par(b: 2, m: 80, d: 24) red(j: 3, n: 24) -> reduce(sum, f32) {",
+    "%i = loop.index {expression = #sym<j>} : index",
+    "%l = loop.index {expression = #sym<b + 1>} : index",
+    "%c = arith.cmpi slt, %i, %l : index",
+    "%t = loop.read %s[b, m, j, n] : f32",
+    "%z = arith.constant 0.0 : f32",
+    "%y = arith.select %c, %t, %z : f32",
+    "%u = loop.read %x[mod(23*j + n, 8), d] : f32",
+    "%e = arith.truncf %y : f32 to f16",
+    "%f = arith.truncf %u : f32 to f16",
+    "%g = arith.extf %e : f16 to f32",
+    "%h = arith.extf %f : f16 to f32",
+    "%q = arith.mulf %g, %h : f32",
+    "loop.yield %q } : tensor<[2, 80, 24] x f32, strides [1920, 24, 1]>",
+    "loop.yield %o } : tensor<[2, 80, 24] x f32, strides [1920, 24, 1]>",
+)
 WIDE = program(
     "%r = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32)",
     "schedule #loop.schedule<gpu, precision = \"ieee\"> {",
@@ -303,6 +326,7 @@ GPU_CASES = {
     "flat": (MATRICES, True, 3, {"programs": 2}),
     "stream_m": (STREAM, 16, 3),
     "stream_n": (STREAM, 32, 3),
+    "last_first": (LIMITED, False, 3),
 }
 
 

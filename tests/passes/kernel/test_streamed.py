@@ -299,19 +299,30 @@ def own_products(module: Any, target: str) -> int:
     return sum(op.name == "graph.dot_general" for op in module.walk())
 
 
-def softmaxes(target: str) -> int:
-    """How many products of a call of few rows are streamed."""
+def parts(target: str, keys: int = 4096) -> int:
+    """How many parts the keys of a call of few rows have."""
     def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return torch.softmax(torch.tanh(q @ k.transpose(-1, -2)), -1) @ v
 
-    q, k, v = (torch.zeros(1, 4, n, 16, dtype=torch.bfloat16) for n in (20, 2048, 2048))
-    return own_products(irc.trace(attend, (q, k, v)), target)
+    q, k, v = (torch.zeros(1, 4, n, 16, dtype=torch.bfloat16) for n in (20, keys, keys))
+    module = irc.trace(attend, (q, k, v))
+    passes = stages(target, DEFAULT)
+    names = ("functional", "aten-to-graph", "graph-to-layout", "layout-to-loop")
+    text = ",".join([*(passes[name] for name in names), "inline-computes,stream-products"])
+    PassManager.parse(text).run(module, PassContext(target=target))
+    (group,) = [op for op in module.walk() if isinstance(op, loop.GroupOp)]
+    shared = [axis.extent for axis in group.axis_list]
+    assert shared[:2] == [1, 4] and shared[-1] == 20
+    return shared[2] if len(shared) > 3 else 1
 
 
-def test_few_rows_of_many_keys_are_left_to_more_program_instances() -> None:
-    assert softmaxes("sm_90") == 0
-    assert softmaxes("#irc.target<sm_90, stream_programs = 4>") == 2
-    assert softmaxes("#irc.target<sm_90, short_stream = 2048>") == 2
+def test_few_rows_of_many_keys_have_parts_of_these() -> None:
+    """Enough to keep a GPU busy, and of some length each."""
+    assert parts("sm_90") == 16
+    assert parts("#irc.target<sm_90, stream_part = 128>") == 32
+    assert parts("#irc.target<sm_90, stream_programs = 16>") == 4
+    assert parts("sm_90", 1024) == 1
+    assert parts("#irc.target<sm_90, short_stream = 512>", 1024) == 4
 
 
 def test_few_scores_are_no_gradients_of_their_own() -> None:

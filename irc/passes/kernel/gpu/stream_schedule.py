@@ -15,7 +15,12 @@ from irc.ir.symbols import Range, dim_product
 from irc.ir.types import element_bytes
 from irc.passes.kernel.gpu.contraction_space import factor_of
 from irc.passes.kernel.gpu.plan import GpuPlan, fits_32_bits
-from irc.passes.kernel.gpu.stream_space import StreamSpace, stream_space
+from irc.passes.kernel.gpu.stream_space import (
+    StreamSpace,
+    limit_of,
+    stream_space,
+    tiled_rows,
+)
 from irc.target.gpu import GpuFeatures
 
 #: The most terms and columns of which a target's figures of streamed products have a number each.
@@ -35,8 +40,7 @@ def stream_entries(
         return None
     precision = preset.get("precision") or A.StringAttr("ieee")
     word = str(getattr(precision, "value", ""))
-    products = [c for _, c in space.scores]
-    products += [each.contraction for each in space.sums if each.contraction is not None]
+    products = [contraction for _, contraction in space.products]
     wrong = [dot for each in products if isinstance(dot := factor_of(each, word), str)]
     widest = widest_tile(space)
     if widest is None:
@@ -45,7 +49,7 @@ def stream_entries(
         raise InvalidIR(f"its schedule is of streamed products, and {wrong[0]}", op=plan.op)
     if wrong or widest is None:
         return None
-    rows = estimate(plan.rows[-1])
+    rows = estimate(dim_product([axis.extent for axis in tiled_rows(plan, space)]))
     place = next(k for k, width in enumerate(WIDTHS) if widest <= width)
     place += len(WIDTHS) * (2 if len(space.sums) > 1 else len(space.scores) > 1)
     figures = (gpu.stream_rows, gpu.stream_columns, gpu.stream_warps, gpu.stream_stages)
@@ -62,6 +66,9 @@ def stream_entries(
         "rough_powers": A.TRUE,
         "index_bits": A.IntegerAttr(32 if fits_32_bits(plan, ranges) else 64),
     }
+    if limit_of(plan, space) is not None:
+        # Keys, whose gradients are several sums, are seen by the queries behind them.
+        entries["last_first"] = A.BoolAttr(len(space.sums) == 1)
     return {**entries, **preset}
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.contraction import Contraction, contraction_of
+from irc.analysis.contraction import Contraction, axes_of_values, contraction_of
 from irc.dialects import arith, loop
 from irc.dialects import math as math_ops
 from irc.ir.core import Operation, Value
@@ -81,6 +81,12 @@ class StreamSpace:
         return red
 
     @property
+    def products(self) -> tuple[tuple[GpuMember, Contraction], ...]:
+        """Those of the scores, and those over the stream."""
+        return (*self.scores, *((each.origin.member, each.contraction) for each in self.combined
+                                if each.contraction is not None))  # fmt: skip
+
+    @property
     def sums(self) -> tuple[Streamed, ...]:
         """The contractions over the stream."""
         return tuple(each for each in self.combined if each.contraction is not None)
@@ -122,6 +128,26 @@ def limit_of(plan: GpuPlan, space: StreamSpace) -> Limit | None:
             for operand in condition.operands if isinstance(condition, arith.OrIOp) else ():
                 chosen += [(member, op, end) for _, end in ends if end.results[0] is operand]
     return Limit(tuple(dict.fromkeys(ends)), tuple(dict.fromkeys(chosen)))
+
+
+def tiled_rows(
+    plan: GpuPlan, space: StreamSpace, fewest: int | None = None
+) -> list[loop.AxisAttr]:
+    """The last axes of a plan's rows that a tile goes over: those on which neither what is streamed
+    nor how far depends, as few as have `fewest` points (None: all); at least the last one."""
+    apart = [(member, contraction.right.axes) for member, contraction in space.products]
+    limit = limit_of(plan, space)
+    for member, end in limit.ends if limit is not None else ():
+        apart.append((member, axes_of_values(member.compute)[end.operands[1]]))
+    tiled: list[loop.AxisAttr] = []
+    for number, axis in reversed(list(enumerate(plan.flat.axes))):
+        points = dim_product([each.extent for each in tiled])
+        enough = fewest is not None and not (isinstance(points, int) and points < fewest)
+        shared = axis.extent != 1 and any(member.rows[number] in axes for member, axes in apart)
+        if tiled and (enough or shared or not isinstance(axis.extent, int)):
+            break
+        tiled.insert(0, axis)
+    return tiled
 
 
 def unchanged(plan: GpuPlan, each: Streamed, outside: Any) -> Any:
@@ -205,19 +231,34 @@ def _ends(op: Any, name: str) -> list[arith.CmpIOp] | None:
 def _depends_on_own(value: Value) -> bool:
     """Whether a scalar is more than numbers, and what is read at the rows."""
     op: Any = value.defining_op
+    compute: Any = None if op is None else op.parent_op
     if isinstance(op, loop.ReadOp):
-        compute: Any = op.parent_op
         own = {a.name for a in compute.axis_list} - set(_rows_of(compute))
         return bool(op.operands[1:]) or any(own & free_symbols(dim) for dim in op.indices)
+    if isinstance(op, loop.IndexOp):
+        own = {a.name for a in compute.axis_list} - set(_rows_of(compute))
+        return bool(op.operands) or bool(own & free_symbols(op.expression))
     if isinstance(op, arith.ConstantOp):
         return False
-    kinds = arith.AddIOp | arith.IndexCastOp | arith.TruncIOp | arith.ExtSIOp
+    kinds = (arith.AddIOp | arith.SubIOp | arith.FloorDivSIOp | arith.IndexCastOp | arith.TruncIOp
+             | arith.ExtSIOp)  # fmt: skip
     return not isinstance(op, kinds) or any(_depends_on_own(each) for each in op.operands)
 
 
 def _rows_of(compute: loop.ComputeOp) -> tuple[str, ...]:
     group = compute.parent_op
     return group.local_symbols() if isinstance(group, loop.GroupOp) else ()
+
+
+def product_of(member: GpuMember) -> Contraction | str:
+    """The contraction that a member is, with what its own columns are of as the right factor; or
+    why it is none."""
+    contraction = contraction_of(member.compute)
+    if isinstance(contraction, str):
+        return contraction
+    columns = {a.name for a in member.own if a.kind == "par"}
+    is_left = bool(columns) and columns <= contraction.left.axes
+    return contraction.exchanged if is_left else contraction
 
 
 def stream_space(plan: GpuPlan) -> StreamSpace | str:
@@ -277,7 +318,7 @@ class _Sorting:
         return self._combine(member)
 
     def _is_score(self, member: GpuMember) -> bool:
-        contraction = contraction_of(member.compute)
+        contraction = product_of(member)
         if isinstance(contraction, str) or not self._is_across(member, contraction):
             return False
         columns = [a for a in member.own if a.kind == "par"]
@@ -289,11 +330,12 @@ class _Sorting:
         return True
 
     def _is_across(self, member: GpuMember, contraction: Contraction) -> bool:
-        """Whether the kernel's last rows are of the left factor alone, the member's own par axes of
-        the right one."""
+        """Whether the kernel's last rows are of the left factor alone (or one row, of neither), the
+        member's own par axes of the right one."""
         row, own = member.rows[-1], {a.name for a in member.own if a.kind == "par"}
         left, right = contraction.left.axes, contraction.right.axes
-        return row in left and row not in right and own <= right and not own & left
+        is_row = row in left or self.plan.flat.axes[-1].extent == 1
+        return is_row and row not in right and own <= right and not own & left
 
     def _streams(self, extents: Sequence[Dim]) -> bool:
         """Whether it is the stream that has these extents."""
@@ -307,7 +349,7 @@ class _Sorting:
         red, par = ([a for a in own if a.kind == word] for word in ("red", "par"))
         if not self._streams([a.extent for a in red]) or len(red) + len(par) != len(own):
             return "a member combines what is no stream"
-        contraction = contraction_of(member.compute) if par else None
+        contraction = product_of(member) if par else None
         if isinstance(contraction, str) or len(par) > 1:
             return contraction if isinstance(contraction, str) else "a sum has several columns"
         if contraction is not None and not self._is_across(member, contraction):
@@ -399,4 +441,4 @@ def positive(maker: Any) -> float | None:
 
 
 __all__ = ["Limit", "Power", "StreamSpace", "Streamed", "is_number", "limit_of", "made_in",
-           "positive", "stream_space", "unchanged"]  # fmt: skip
+           "positive", "stream_space", "tiled_rows", "unchanged"]  # fmt: skip

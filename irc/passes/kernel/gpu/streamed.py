@@ -47,6 +47,7 @@ from irc.passes.kernel.gpu.stream_space import (
     made_in,
     positive,
     stream_space,
+    tiled_rows,
 )
 from irc.passes.kernel.gpu.tiles import Tile, TileDim
 
@@ -105,8 +106,11 @@ class _StreamKernel:
             more = rough_scores(plan, self.space, self.rough)
             self.gaps = differences(plan, more)
             self.evaluator.be_rough(self.rough | more)
-        *batch, row = plan.flat.axes
-        tiles, batches = ceildiv(row.extent, self.rows.block), dim_product(plan.rows[:-1])
+        own = tiled_rows(plan, self.space, self.rows.block)
+        batch = plan.flat.axes[: -len(own)]
+        rows = dim_product([axis.extent for axis in own])
+        tiles = ceildiv(rows, self.rows.block)
+        batches = dim_product([axis.extent for axis in batch])
         # Without a row there is no program instance, but code for one.
         count = 1 if tiles == 0 else tiles
         whole = b.bind("tile", frame.program(), (1 if batches == 0 else batches) * count)
@@ -114,16 +118,16 @@ class _StreamKernel:
         turn = b.bind("turn", b.index(b.simplified(self._place_of(whole % count, count))), count)
         start = b.index(b.simplified(turn * self.rows.block))
         self.row_axes = decomposed(b, line, batch)
-        self.row_axes[row.name] = frame.place("m", self.rows, start, row.extent)
+        self.row_axes |= decomposed(b, frame.place("m", self.rows, start, rows), own)
         self._walk()
         self._finish()
         frame.func.block.append(kernel.KernelReturnOp())
         return frame.finished(dim_product([batches, tiles]))
 
     def _place_of(self, number: Dim, count: Dim) -> Dim:
-        """The place along the rows of the tile with a number. Of rows of which each sees some of
-        the stream the last ones come first, as they may see the most of it."""
-        if self.limit is None:
+        """The place along the rows of the tile with a number: those that see the most of the
+        stream come first."""
+        if self.limit is None or not self.frame.entry("last_first").value:
             return number
         return count - 1 - number
 
