@@ -105,7 +105,7 @@ def _are_lone_maps(plan: GpuPlan) -> bool:
 def _tables(plan: GpuPlan, space: StreamSpace) -> dict[loop.ReadOp, BlockTable]:
     """What a stream's members read of tables of listed blocks, at the blocks of their points."""
     tables: dict[loop.ReadOp, BlockTable] = {}
-    row = plan.flat.axes[-1].name
+    row = plan.flat.axes[-1]
     for member in plan.members:
         stream = [axis_.name for axis_ in space.axes_of(member)]
         for read in member.compute.reads if len(stream) == 1 else ():
@@ -115,15 +115,18 @@ def _tables(plan: GpuPlan, space: StreamSpace) -> dict[loop.ReadOp, BlockTable]:
     return tables
 
 
-def _table(read: loop.ReadOp, row: str, column: str) -> BlockTable | None:
+def _table(read: loop.ReadOp, rows: loop.AxisAttr, column: str) -> BlockTable | None:
     """The table of listed blocks that is read at the block of a row and a column."""
     if len(read.indices) < 2 or read.mask is not None or read.positions:
         return None
     *batch, high, wide = read.indices
-    turned = _block_of(high, row) is None
+    row, few = rows.name, isinstance(rows.extent, int) and rows.extent > 0
+    turned = _block_of(wide, column) is None
     if turned:
         high, wide = wide, high
-    sizes = [_block_of(high, row), _block_of(wide, column)]
+    # Rows that are fewer than a block's are of the first one.
+    whole = rows.extent if few and high == 0 else _block_of(high, row)
+    sizes = [whole, _block_of(wide, column)]
     maker = read.source.defining_op
     if None in sizes or not isinstance(maker, loop.ComputeOp):
         return None

@@ -21,7 +21,7 @@ from irc.ir.symbols import Dim, dim_product, provable_le, substitute
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.combine import Reduction, convert
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, Origin, offset_of
-from irc.passes.kernel.gpu.rough_powers import inverse_of, one_more
+from irc.passes.kernel.gpu.rough_powers import inverse_of, one_more, zero_of
 from irc.passes.kernel.gpu.scaled_powers import Below, gaps_below_maxima
 from irc.passes.kernel.gpu.summed_powers import SummedPowers, summed_powers
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, union
@@ -112,9 +112,15 @@ class Evaluator:
         if function is not None:
             return self._one_more(function, self.b.find((function.operands[0], point.key)))
         operands = [self.b.find((o, point.key)) for o in op.operands]
+        settled = _settled(op, operands)
+        if settled is not None:
+            return settled
         if isinstance(op, arith.DivFOp):
             return self._division(member, op, *operands)
         if op in self.rough:
+            zero = zero_of(op)
+            if zero is not None:
+                return operands[1 - zero]
             return self.b.like(op, operands, rough=A.UNIT)
         return self.b.like(op, operands)
 
@@ -273,6 +279,26 @@ class Evaluator:
     def _dims_of(self, point: Mapping[str, Dim], mask: Tile | None) -> Any:
         tiles = [self.b.index(d) for d in point.values()]
         return union(*tiles, *([] if mask is None else [mask]))
+
+
+def _settled(op: Operation, operands: Sequence[Tile]) -> Tile | None:
+    """What a conjunction, disjunction or choice is where a condition is known."""
+    if isinstance(op, arith.SelectOp):
+        known = _outcome(operands[0])
+        return None if known is None else operands[1 if known else 2]
+    if isinstance(op, arith.AndIOp | arith.OrIOp):
+        for one, other in (operands, operands[::-1]):
+            known = _outcome(one)
+            if known is not None:
+                return other if known is isinstance(op, arith.AndIOp) else one
+    return None
+
+
+def _outcome(tile: Tile) -> bool | None:
+    """The condition that a tile is everywhere, if that is known."""
+    maker = tile.value.defining_op
+    content = maker.value if isinstance(maker, arith.ConstantOp) else None
+    return content.value if isinstance(content, A.BoolAttr) else None
 
 
 def decomposed(b: TileBuilder, linear: Dim, axes: Sequence[loop.AxisAttr]) -> dict[str, Dim]:

@@ -67,6 +67,13 @@ def inverse_of(op: Operation) -> float | None:
     return None if number is None or not 2.0**-100 < abs(number) < 2.0**100 else 1 / number
 
 
+def zero_of(op: Operation) -> int | None:
+    """Which operand of a sum is zero; without it, zeros of a sum keep their signs."""
+    if not isinstance(op, arith.AddFOp):
+        return None
+    return next((k for k, value in enumerate(op.operands) if number_of(value) == 0), None)
+
+
 def is_narrow(op: Operation) -> bool:
     """Whether an operation rounds to 16 bits."""
     element = op.results[0].type if isinstance(op, arith.TruncFOp) else None
@@ -115,4 +122,6 @@ def _output_ends(member: GpuMember, number: int, plan: GpuPlan, scaled: bool) ->
     return True
 
 
-__all__ = ["inverse_of", "is_narrow", "is_rounded", "number_of", "one_more", "rough_powers"]
+__all__ = [
+    "inverse_of", "is_narrow", "is_rounded", "number_of", "one_more", "rough_powers", "zero_of",
+]  # fmt: skip

@@ -19,7 +19,13 @@ from irc.dialects import math as math_ops
 from irc.ir.core import Operation, Value
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
-from irc.passes.kernel.gpu.rough_powers import inverse_of, is_narrow, is_rounded, number_of
+from irc.passes.kernel.gpu.rough_powers import (
+    inverse_of,
+    is_narrow,
+    is_rounded,
+    number_of,
+    zero_of,
+)
 from irc.passes.kernel.gpu.stream_space import StreamSpace
 
 FACTOR = 2.0**10
@@ -29,8 +35,8 @@ FACTOR = 2.0**10
 def rough_scores(
     plan: GpuPlan, space: StreamSpace, rough: frozenset[Operation]
 ) -> frozenset[Operation]:
-    """The tangents, powers and quotients by numbers of a streamed kernel of which nothing is made
-    but rough powers, and what is rounded to 16 bits. rough: powers that are."""
+    """The tangents, powers, quotients by numbers and sums with zero of a streamed kernel of which
+    nothing is made but rough powers, and what is rounded to 16 bits. rough: powers that are."""
     powers = {each.power.exp for each in space.combined if each.power is not None}
     if not powers <= rough:
         return frozenset()
@@ -89,7 +95,8 @@ def rough_scores(
         for member in plan.members
         for op in member.compute.block.ops
         if op.results and op.results[0].type is f32
-        and (isinstance(op, math_ops.TanhOp) or inverse_of(op) is not None)
+        and (isinstance(op, math_ops.TanhOp) or inverse_of(op) is not None
+             or zero_of(op) is not None)
         and ends(op.results[0], member, 1.0)
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Range, dim_product
 from irc.ir.types import element_bytes
 from irc.passes.kernel.gpu.contraction_space import factor_of
-from irc.passes.kernel.gpu.plan import GpuPlan, fits_32_bits
+from irc.passes.kernel.gpu.plan import GpuPlan
 from irc.passes.kernel.gpu.stream_space import (
     StreamSpace,
     limit_of,
@@ -64,7 +64,7 @@ def stream_entries(
         "precision": precision,
         "edge_bytes": A.IntegerAttr(16),
         "rough_powers": A.TRUE,
-        "index_bits": A.IntegerAttr(32 if fits_32_bits(plan, ranges) else 64),
+        "index_bits": A.IntegerAttr(64),  # addresses that steps add to, and no multiplications
     }
     if limit_of(plan, space) is not None:
         # Keys, whose gradients are several sums, are seen by the queries behind them.

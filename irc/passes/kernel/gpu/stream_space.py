@@ -150,6 +150,24 @@ def tiled_rows(
     return tiled
 
 
+def lookups(
+    plan: GpuPlan, space: StreamSpace, batch: int
+) -> list[tuple[GpuMember, loop.ReadOp]]:
+    """What members read of arrays once a turn of the stream, as lists of blocks are read: at the
+    first `batch` row axes and at the outer axes of the stream."""
+    reads = list[tuple[GpuMember, loop.ReadOp]]()
+    for member in plan.members:
+        outer = {axis.name for axis in space.axes_of(member)[:-1]}
+        if member in space.behind or not outer:
+            continue
+        for read in member.compute.reads:
+            names = {name for dim in read.indices for name in free_symbols(dim)}
+            plain = read.mask is None and not read.positions and plan.origin(read.source) is None
+            if plain and names & outer and names <= outer | {*member.rows[:batch]}:
+                reads.append((member, read))
+    return reads
+
+
 def unchanged(plan: GpuPlan, each: Streamed, outside: Any) -> Any:
     """What `outside(member, condition)` gives, if not None, for a condition without which a term
     changes nothing that is combined: a maximum's element is -inf, a sum's term 0. What a term is
@@ -440,5 +458,5 @@ def positive(maker: Any) -> float | None:
     return float(number) if isinstance(number, float) and 0 < number < math.inf else None
 
 
-__all__ = ["Limit", "Power", "StreamSpace", "Streamed", "is_number", "limit_of", "made_in",
-           "positive", "stream_space", "tiled_rows", "unchanged"]  # fmt: skip
+__all__ = ["Limit", "Power", "StreamSpace", "Streamed", "is_number", "limit_of", "lookups",
+           "made_in", "positive", "stream_space", "tiled_rows", "unchanged"]  # fmt: skip

@@ -27,8 +27,16 @@ from irc.dialects.loop.schedule import STREAM_KEYS
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, ceildiv, dim_product, free_symbols, substitute, symbol
-from irc.ir.types import f32
+from irc.ir.symbols import (
+    Dim,
+    ceildiv,
+    dim_product,
+    free_symbols,
+    known_positive,
+    substitute,
+    symbol,
+)
+from irc.ir.types import f32, i1
 from irc.passes.kernel.gpu.combine import Reduction, combine, convert, identity, largest
 from irc.passes.kernel.gpu.contraction_space import factor_of
 from irc.passes.kernel.gpu.evaluate import Point, decomposed
@@ -44,6 +52,7 @@ from irc.passes.kernel.gpu.stream_space import (
     StreamSpace,
     is_number,
     limit_of,
+    lookups,
     made_in,
     positive,
     stream_space,
@@ -95,6 +104,9 @@ class _StreamKernel:
         self.rough: frozenset[Operation] = frozenset()
         self.gaps: list[tuple[GpuMember, Operation, Operation]] = []
         self.read: dict[Hashable, Tile] = {}
+        #: Comparisons that end a stream, by whether they are what ends the first of two walks.
+        self.ends: dict[Operation, bool] = {}
+        self.batch = 0
 
     def form(self) -> kernel.KernelFuncOp:
         """The kernel, complete."""
@@ -108,6 +120,7 @@ class _StreamKernel:
             self.evaluator.be_rough(self.rough | more)
         own = tiled_rows(plan, self.space, self.rows.block)
         batch = plan.flat.axes[: -len(own)]
+        self.batch = len(batch)
         rows = dim_product([axis.extent for axis in own])
         tiles = ceildiv(rows, self.rows.block)
         batches = dim_product([axis.extent for axis in batch])
@@ -118,7 +131,10 @@ class _StreamKernel:
         turn = b.bind("turn", b.index(b.simplified(self._place_of(whole % count, count))), count)
         start = b.index(b.simplified(turn * self.rows.block))
         self.row_axes = decomposed(b, line, batch)
-        self.row_axes |= decomposed(b, frame.place("m", self.rows, start, rows), own)
+        place = frame.place("m", self.rows, start, rows)
+        # What is looked up for an axis of one point is the same for all lanes.
+        self.row_axes |= {axis.name: 0 for axis in own if axis.extent == 1}
+        self.row_axes |= decomposed(b, place, [axis for axis in own if axis.extent != 1])
         self._walk()
         self._finish()
         frame.func.block.append(kernel.KernelReturnOp())
@@ -192,13 +208,18 @@ class _StreamKernel:
         tiles: dict[Operation, Tile] = {}
         for member, end in limit.ends:
             tiles[end] = self.evaluator.value(member, end.operands[1], self._point(member))
-        last, *others = {tile.value: tile for tile in tiles.values()}.values()
+        distinct = {tile.value: tile for tile in tiles.values()}
+        last, *others = distinct.values()
         for tile in others:
             last = b.op("arith.maxsi", last, tile)
         first = {tiles[end].value: tiles[end] for _, _, end in limit.chosen}
         if len(first) != 1:
+            if not others:
+                self.ends = dict.fromkeys(tiles, False)
             return [b.symbol_of(last)], ()
         (tile,) = first.values()
+        if len(distinct) == 2:
+            self.ends = {end: each is tile for end, each in tiles.items()}
         always = tuple((member, op) for member, op, _ in limit.chosen)
         return [b.symbol_of(tile), b.symbol_of(last)], always
 
@@ -212,29 +233,95 @@ class _StreamKernel:
         step, around = (1, dim_product([*outer[1:], each_turn])) if outer else (wide, 1)
         first = None if lower is None else b.index(b.simplified(lower * around))
         upper = b.simplified(end * around)
+        count = len(states)
+        # Lists of places are read a turn before what is at them.
+        looks_up = bool(outer) and known_positive(dim_product(outer), b.ranges)
+        if looks_up:
+            start = b.index(0) if first is None else first
+            outermost, _ = self._places(f"first{number}", self._kept(start, each_turn), each_turn)
+            states = [*states, *self._looked_up(outermost)]
         with b.loop(upper, step, states, first, safe=True) as (at, carried, after, final):
             places: list[Dim] = []
             start = at
             if outer:
-                turn = b.bind(f"step{number}", at, dim_product([*outer, each_turn]))
-                line = b.index(b.simplified(turn // each_turn))
-                axes = [loop.AxisAttr(f"o{k}", "par", size) for k, size in enumerate(outer)]
-                place = b.bind(f"line{number}", line, dim_product(outer))
-                places += decomposed(b, place, axes).values()
-                start = b.index(b.simplified(turn % each_turn * wide))
+                places, start = self._places(f"step{number}", at, each_turn)
+            if looks_up:
+                known = zip(self._lookups(places), carried[count:], strict=True)
+                for (read, offset), tile in known:
+                    b.hold(self.evaluator.pointers[read.source], offset, tile)
+                following = b.op("arith.addi", at, b.index(1))
+                following = self._kept(following, each_turn)
+                ahead, _ = self._places(f"next{number}", following, each_turn)
             self.stream.mask = None
             self.read.clear()
             places.append(self.frame.place(f"n{number}", self.stream, start, inner))
             for member, contraction in self.space.scores:
                 self._score(member, contraction, places)
+            # Before anything that is made of them is looked at.
+            self._take_differences(places, always)
             for member, op in always:
                 point = self._point(member, self._streamed(member, places))
                 score = self.evaluator.value(member, op.operands[1], point)
                 self.evaluator.take(op.results[0], point, score)
-            self._take_differences(places, always)
-            after += self._combined(carried, places, always)
+            if not always:
+                self._take_outcomes(places, lower is not None)
+            after += self._combined(carried[:count], places, always)
+            after += self._looked_up(ahead) if looks_up else []
         self.stream.mask = None
-        return list(final)
+        return list(final[:count])
+
+    def _places(self, name: str, at: Tile, each_turn: Dim) -> tuple[list[Dim], Tile]:
+        """The places of the stream's outer axes in a turn, and where the inner one begins."""
+        b, (*outer, _) = self.b, self.space.stream
+        turn = b.bind(name, at, dim_product([*outer, each_turn]))
+        line = b.index(b.simplified(turn // each_turn))
+        axes = [loop.AxisAttr(f"o{k}", "par", size) for k, size in enumerate(outer)]
+        place = b.bind(f"{name}_line", line, dim_product(outer))
+        start = b.index(b.simplified(turn % each_turn * self.stream.block))
+        return list(decomposed(b, place, axes).values()), start
+
+    def _kept(self, turn: Tile, each_turn: Dim) -> Tile:
+        """A turn, if there is one; else the last one."""
+        turns = dim_product([*self.space.stream[:-1], each_turn])
+        return self.b.op("arith.minsi", turn, self.b.index(self.b.simplified(turns - 1)))
+
+    def _lookups(self, outer: Sequence[Dim]) -> list[tuple[loop.ReadOp, Dim]]:
+        """What members look up at places of the stream's outer axes, and where, each once."""
+        places = dict[Hashable, tuple[loop.ReadOp, Dim]]()
+        for member, read in lookups(self.plan, self.space, self.batch):
+            axes = self.space.axes_of(member)[:-1]
+            own = {axis.name: place for axis, place in zip(axes, outer, strict=True)}
+            indices = self.evaluator.expressions(read.indices, (), self._point(member, own))
+            offset = self.b.simplified(offset_of(indices, read.source.type))
+            places.setdefault((read.source, offset), (read, offset))
+        return list(places.values())
+
+    def _looked_up(self, outer: Sequence[Dim]) -> list[Tile]:
+        """What they look up there."""
+        pointers = self.evaluator.pointers
+        return [self.b.load(pointers[read.source], offset, read.value.type, None, None)
+                for read, offset in self._lookups(outer)]  # fmt: skip
+
+    def _take_outcomes(self, places: Sequence[Dim], behind: bool) -> None:
+        """Let comparisons with ends be what they are in a walk up to the last end, which may be
+        behind the first one."""
+        for member in self.plan.members:
+            if member in self.space.behind:
+                continue
+            own = self._streamed(member, places)
+            for op in member.compute.block.ops:
+                end = self._end_of(op)
+                if end is None or self.ends[end] and not behind:
+                    continue
+                is_before = (op.predicate == "slt") is not self.ends[end]  # type: ignore[attr-defined]
+                outcome = self.b.constant(is_before, i1)
+                self.evaluator.take(op.results[0], self._point(member, own), outcome)
+
+    def _end_of(self, op: Operation) -> Operation | None:
+        """The comparison with an end that an operation is, or is the opposite of."""
+        if not isinstance(op, arith.CmpIOp) or op.predicate not in ("slt", "sge"):
+            return None
+        return next((end for end in self.ends if end.operands == op.operands), None)
 
     def _start(self, each: Streamed) -> Tile:
         """What something combined over the stream is before it; a maximum is finite, so that gaps

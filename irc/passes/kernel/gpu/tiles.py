@@ -377,6 +377,9 @@ class TileBuilder:
         self, pointer: Value, offset: Dim, element: Type, mask: Tile | None, other: Tile | None
     ) -> Tile:
         """The elements at `pointer + offset`; `mask` and the lanes inside say which are read."""
+        held = self.find(("held", pointer, offset)) if mask is None else None
+        if held is not None:
+            return held
         place = self.index(offset)
         if mask is not None:
             place = self.expand(place, union(place, mask))
@@ -392,6 +395,10 @@ class TileBuilder:
             return self._with_few(pointer, offset, edge, below, other, cache)
         # The few lanes above keep what the others have read.
         return self._read(pointer, place, element, edge.above, below, cache)
+
+    def hold(self, pointer: Value, offset: Dim, tile: Tile) -> None:
+        """Let what is read at `pointer + offset` be a tile that was read before."""
+        self.remember(("held", pointer, offset), tile, tile.level)
 
     def _while_turning(self, mask: Tile | None, level: int) -> Tile | None:
         """The mask of a load on a loop level: it moves out of the loops inside, which may have no
