@@ -44,6 +44,15 @@ def test_the_same_value_twice_is_two_results():
     assert low.data_ptr() != high.data_ptr() != x.data_ptr()
 
 
+def test_two_diagonals_put_into_copies_of_one_matrix():
+    """The first copied the diagonal alone, before it wrote it."""
+    def f(x, y):
+        zeros, k = x.new_zeros(4, 4), torch.arange(4)
+        return [zeros.index_put((k, k), values) for values in (x, y)]
+
+    same(f, torch.randn(4), torch.randn(4))
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_a_scan_of_logarithms_of_sums(dim):
     torch.manual_seed(0)

@@ -199,6 +199,13 @@ def test_a_kernel_that_scatters_has_a_plan_that_combines_and_one_that_copies_fir
     assert copying.inputs == plan.inputs
 
 
+def test_a_plan_that_copies_first_copies_what_is_beside_the_diagonal_that_it_writes():
+    module = places("[i, i]", "par(i: 8)")
+    copy, scattered = plan_for_cpu(flatten(scattering(module)), copying=True).members
+    assert [(a.name, a.extent) for a in copy.compute.axis_list] == [("i", 8), ("copied1", 8)]
+    assert scattered.compute.axis_list[0].name == "i"
+
+
 def test_one_array_that_two_scatters_start_from_is_copied_for_both():
     op, module = function(MAKE + scatter("%r", "%m", "%m"), "%y")
     plan = plan_for_cpu(flatten(op))

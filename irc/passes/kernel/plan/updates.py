@@ -200,17 +200,17 @@ def _steps_along(dim: Dim, name: str, axes: set[str]) -> bool:
 
 
 def copy_of(op: loop.ComputeOp, number: int, init: Value, free: set[str]) -> loop.ComputeOp:
-    """A compute that gives the array a scatter starts from, over the scatter's free axes where
-    those index it."""
+    """A compute that gives all of the array a scatter starts from, over the scatter's free axes
+    where those index it: an axis that is several of its indices runs along the first of them."""
     from irc.passes.common.bodies import Body
 
     indices = op.output_list[number].indices
     type_ = op.results_of(number)[0].type
     assert indices is not None and isinstance(type_, TensorType)
-    names = [
-        d.name if isinstance(d, Symbol) and d.name in free else f"copied{k}"
-        for k, d in enumerate(indices)
-    ]
+    names: list[str] = []
+    for k, d in enumerate(indices):
+        along = isinstance(d, Symbol) and d.name in free - {*names}
+        names.append(d.name if isinstance(d, Symbol) and along else f"copied{k}")
     axes = [loop.AxisAttr(n, "par", e) for n, e in zip(names, type_.shape, strict=True)]
     body = Body()
     body.finish([body.read(init, [symbol(n) for n in names])])
