@@ -8,7 +8,9 @@ and keys), elements of a head. Microseconds of the GPU (the least of two medians
 with `--backward` those of the gradients alone, by torch's profiler), sides in turns, how many of
 10^12 operations a second the two products of the forward have, and how many of 10^12 bytes a second
 it reads of keys and values (of a causal or windowed one: of what it sees). `flex` is
-`torch.nn.attention.flex_attention`, the others are written by hand.
+`torch.nn.attention.flex_attention`, `library` is `scaled_dot_product_attention` of keys that were
+repeated for the heads that share them, as a step of decoding has it; the others are written by
+hand.
 """
 
 from __future__ import annotations
@@ -78,6 +80,13 @@ def filled(b: Any, h: Any, q: Any, k: Any) -> Any:
     return k < FILLED
 
 
+def repeated(x: torch.Tensor, times: int) -> torch.Tensor:
+    """Keys or values of heads, for each of several heads that share them."""
+    batch, heads, keys, width = x.shape
+    wide = x[:, :, None].expand(batch, heads, times, keys, width)
+    return wide.reshape(batch, heads * times, keys, width)
+
+
 def cases(sizes: Sizes) -> dict[str, tuple[Case, float]]:
     """The functions of query, key and value by name, and how much of the scores each looks at."""
     queries, keys = sizes.queries, sizes.keys
@@ -97,6 +106,16 @@ def cases(sizes: Sizes) -> dict[str, tuple[Case, float]]:
         return (lambda q, k, v: torch.softmax(
             function(q @ k.transpose(-1, -2)).float(), -1).to(q.dtype) @ v), 1.0  # fmt: skip
 
+    def library(masked: bool) -> tuple[Case, float]:
+        """As models call the library's attention: with keys and values of each head."""
+        mask = torch.arange(keys, device="cuda").expand(queries, keys) < FILLED if masked else None
+
+        def attend(q: Any, k: Any, v: Any) -> Any:
+            k, v = (repeated(x, sizes.heads // sizes.shared) for x in (k, v))
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, mask)
+
+        return attend, 1.0
+
     masked: dict[str, tuple[Case, float]] = {"flex filled": flex(filled)} if queries < keys else {
         "flex causal": flex(causal),
         "flex causal capped": flex(causal, score_mod=capped),
@@ -112,6 +131,7 @@ def cases(sizes: Sizes) -> dict[str, tuple[Case, float]]:
         "flex slopes": flex(score_mod=slopes),
         **masked,
         **(written if sizes.heads == sizes.shared else {}),
+        **({"library": library(False), "library masked": library(True)} if queries < keys else {}),
     }
 
 

@@ -214,6 +214,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("convert-aten-to-graph"),
         Step("canonicalize"),
         Step("patch-products", is_gpu),
+        Step("stream-attention", streams),
         Step("stream-softmaxes", streams),
         Step("stream-scores", streams),
         Step("pad-matmul", pads_products, _PRODUCT_PADDING),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,13 @@ from irc.ir.diagnostics import UserError
 UNDEFINED = frozenset({
     torch.ops.aten.empty, torch.ops.aten.empty_like, torch.ops.aten.empty_strided,
     torch.ops.aten.empty_permuted, torch.ops.aten.new_empty, torch.ops.aten.new_empty_strided,
+})  # fmt: skip
+
+#: The library's attention on a GPU, which a CPU has no kernels for.
+GPU_ATTENTION = frozenset({
+    torch.ops.aten._scaled_dot_product_flash_attention,
+    torch.ops.aten._scaled_dot_product_efficient_attention,
+    torch.ops.aten._scaled_dot_product_cudnn_attention,
 })  # fmt: skip
 
 
@@ -100,12 +108,38 @@ def call_operator(
         keywords = {k: _raise_dtype(v) for k, v in keywords.items()}
     watch = frame.state.get("watch")
     with torch.no_grad():
+        if target.overloadpacket in GPU_ATTENTION:
+            return attention(target, positional, keywords)
         if watch is not None and torch.Tag.nondeterministic_seeded in target.tags:
             return watch.call_random(target, positional, keywords)
         content = target(*positional, **keywords)
     if watch is not None and target.overloadpacket in UNDEFINED:
         watch.fill_undefined(content)
     return content
+
+
+def attention(target: Any, positional: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
+    """What the library's kernel of a GPU computes, by torch on a CPU; the other results, as
+    logarithms of sums are, are NaN. Raises UserError where it drops probabilities."""
+    names = [argument.name for argument in target._schema.arguments]
+    named = {**dict(zip(names, positional, strict=False)), **keywords}
+    if named.get("dropout_p"):
+        raise UserError(f"'{target}' drops probabilities, which a CPU has no kernel for")
+    result = torch.nn.functional.scaled_dot_product_attention(
+        named["query"], named["key"], named["value"], named.get("attn_bias"),
+        is_causal=bool(named.get("is_causal")), scale=named.get("scale"),
+    )  # fmt: skip
+    shapes = target(**{name: x.to("meta") if isinstance(x, torch.Tensor) else x
+                       for name, x in named.items()})  # fmt: skip
+    return [result, *map(_unknown, shapes[1:])]
+
+
+def _unknown(like: Any) -> Any:
+    """A tensor of a shape that holds nothing that is known."""
+    if not isinstance(like, torch.Tensor):
+        return like
+    content = torch.zeros(like.shape, dtype=like.dtype)
+    return content.fill_(math.nan) if content.is_floating_point() else content
 
 
 def _raise_dtype(content: Any) -> Any:

@@ -311,29 +311,50 @@ def streamed(
     type_ = tensor_type(scores.results[0])
     rw.replace(scores, [shaped(before, cast(before, sums, type_.element), type_.shape)])
 
-    builder, last = Builder.after(softmax.source.defining_op), len(batch) + 1  # type: ignore[arg-type]
-    source, dims = cast(builder, softmax.source, f32), list(range(last + 1))
-    maximum = reduced(builder, source, "max", last)
-    lowest: Value = builder.value(graph.Eq, maximum, full(builder, maximum, -math.inf))
-    top: Value = builder.value(graph.Select, lowest, full(builder, maximum, 0.0), maximum)
-    top = spread(builder, top, tensor_type(source).shape, dims)
-    gap: Value = builder.value(graph.Sub, source, top)
-    power: Value = builder.value(graph.Exp, gap, nonpositive=A.UNIT)
-    total = reduced(builder, power, "sum", last)
-    rows.replace(rw, maximum, total, builder)
-
-    builder = rw.builder
-    narrow = cast(builder, power, narrow_element(call.operands[1]))
-    result = product(builder, batch, narrow, call.operands[1])
-    wide = tensor_type(result).shape
-    quotient: Value = builder.value(graph.Div, result, spread(builder, total, wide, dims))
-    if softmax.safe:
-        nothing: Value = builder.value(graph.Eq, total, full(builder, total, 0.0))
-        nothing = spread(builder, nothing, wide, dims)
-        zero = full(builder, quotient, 0.0)
-        quotient = builder.value(graph.Select, nothing, zero, quotient)
+    builder = Builder.after(softmax.source.defining_op)  # type: ignore[arg-type]
+    powers = Powers.of(builder, cast(builder, softmax.source, f32))
+    rows.replace(rw, powers.maximum, powers.total, builder)
+    quotient = powers.times(rw.builder, call.operands[1], softmax.safe)
     type_ = tensor_type(call.results[0])
-    return shaped(builder, cast(builder, quotient, type_.element), type_.shape)
+    return shaped(rw.builder, cast(rw.builder, quotient, type_.element), type_.shape)
+
+
+@attrs.frozen(eq=False)
+class Powers:
+    """The powers of scores below their row's maximum, and what is known of each row: the maximum,
+    and the sum of the powers."""
+
+    maximum: Value
+    power: Value
+    total: Value
+
+    @staticmethod
+    def of(builder: Builder, source: Value) -> Powers:
+        """Those of scores in f32."""
+        shape = tensor_type(source).shape
+        last, dims = len(shape) - 1, list(range(len(shape)))
+        maximum = reduced(builder, source, "max", last)
+        lowest: Value = builder.value(graph.Eq, maximum, full(builder, maximum, -math.inf))
+        top: Value = builder.value(graph.Select, lowest, full(builder, maximum, 0.0), maximum)
+        top = spread(builder, top, shape, dims)
+        gap: Value = builder.value(graph.Sub, source, top)
+        power: Value = builder.value(graph.Exp, gap, nonpositive=A.UNIT)
+        return Powers(maximum, power, reduced(builder, power, "sum", last))
+
+    def times(self, builder: Builder, values: Value, safe: bool) -> Value:
+        """Their products with values, divided by the sums; safe: 0 where there is no power."""
+        batch = tensor_type(self.power).shape[:-2]
+        narrow = cast(builder, self.power, narrow_element(values))
+        result = product(builder, batch, narrow, values)
+        wide, dims = tensor_type(result).shape, list(range(len(batch) + 2))
+        sums = spread(builder, self.total, wide, dims)
+        quotient: Value = builder.value(graph.Div, result, sums)
+        if safe:
+            nothing: Value = builder.value(graph.Eq, self.total, full(builder, self.total, 0.0))
+            nothing = spread(builder, nothing, wide, dims)
+            zero = full(builder, quotient, 0.0)
+            quotient = builder.value(graph.Select, nothing, zero, quotient)
+        return quotient
 
 
 def product(builder: Builder, batch: Sequence[Dim], left: Value, right: Value) -> Value:
