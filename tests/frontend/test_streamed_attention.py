@@ -214,7 +214,10 @@ def seen(rows: int, columns: int, heads: int | None = None) -> dict[str, BlockMa
     return {"all": None, **each}
 
 
-PARTS = "#irc.target<sm_90, short_stream = 64, stream_part = 32, stream_programs = 64>"
+PARTS = (
+    "#irc.target<sm_90, short_stream = 64, stream_part = 32, stream_programs = 64, "
+    "library_stream = 256>"
+)
 FEW = {"a query of 8 heads": (1, 250, 32, 8, 2), "3 of each": (3, 200, 24, 4, 4),
        "shared by all": (1, 300, 16, 4, 1), "5 of 6": (5, 320, 16, 6, 2)}  # fmt: skip
 

@@ -246,7 +246,8 @@ SWITCHED["early_points"] = "sm_90, early_bytes = 0"
 ELSEWHERE |= {"library_plain", "library_side"}  # test_product_ways.py
 #: tests/passes/kernel/test_streamed.py
 ELSEWHERE |= {"stream_rows", "stream_columns", "stream_warps", "stream_stages",
-              "stream_programs", "short_stream", "stream_part", "streamed_scores"}  # fmt: skip
+              "stream_programs", "short_stream", "stream_part", "library_stream",
+              "streamed_scores"}  # fmt: skip
 SWITCHED["plain_flops"] = "sm_90, exact_depth = 1000"
 CASES = [*((SWITCHED.get(f, "avx2"), f, *case) for f, case in CPU.items()),
          *((SWITCHED.get(f, "sm_90"), f, *case) for f, case in GPU.items())]  # fmt: skip

@@ -86,7 +86,7 @@ def why_kept(arguments: dict[str, Any], gpu: GpuFeatures) -> str:
         return "its queries are many"
     if is_spread(arguments["key"]) and is_spread(arguments["value"]):
         return ""
-    if estimate(key.shape[2]) <= gpu.short_stream:
+    if estimate(key.shape[2]) <= gpu.library_stream:
         return "its keys are few"
     if 2 * estimate(dim_product(query.shape[:2])) > gpu.stream_programs:
         return "its heads are many"

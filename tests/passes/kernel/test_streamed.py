@@ -321,8 +321,28 @@ def test_few_rows_of_many_keys_have_parts_of_these() -> None:
     assert parts("sm_90") == 16
     assert parts("#irc.target<sm_90, stream_part = 128>") == 32
     assert parts("#irc.target<sm_90, stream_programs = 16>") == 4
-    assert parts("sm_90", 1024) == 1
-    assert parts("#irc.target<sm_90, short_stream = 512>", 1024) == 4
+    assert parts("sm_90", 512) == 1
+    assert parts("#irc.target<sm_90, short_stream = 256>", 512) == 2
+
+
+def library_calls(keys: int, target: str, heads: int = 4) -> int:
+    """How many calls of the library's attention with a bias stay, of heads that share no keys."""
+    q, k, v = (torch.zeros(1, heads, n, 16, dtype=torch.bfloat16) for n in (1, keys, keys))
+    bias = torch.zeros(1, heads, 1, keys, dtype=torch.bfloat16)
+    attention = torch.ops.aten._scaled_dot_product_efficient_attention.default
+    module = irc.trace(lambda q, k, v, bias: attention(q, k, v, bias, False)[0], (q, k, v, bias))
+    passes = stages(target, DEFAULT)
+    text = ",".join(passes[stage] for stage in ("functional", "aten-to-graph"))
+    PassManager.parse(text).run(module, PassContext(target=target))
+    return sum(op.name == "graph.call_aten" for op in module.walk())
+
+
+def test_what_walks_over_many_keys_is_not_the_librarys() -> None:
+    assert library_calls(4096, "sm_90") == 0
+    assert library_calls(2048, "sm_90") == 1
+    assert library_calls(2048, "#irc.target<sm_90, library_stream = 1024>") == 0
+    assert library_calls(4096, "sm_90", heads=200) == 1
+    assert library_calls(4096, "#irc.target<sm_90, stream_programs = 400>", heads=200) == 0
 
 
 def test_few_scores_are_no_gradients_of_their_own() -> None:
