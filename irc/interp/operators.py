@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from irc.dialects import aten
+from irc.dialects.aten.facts import GPU_ATTENTION
 from irc.dialects.aten.trust import check_operator, is_trusted
 from irc.interp.core import Frame, carried
 from irc.ir import attributes as A
@@ -18,13 +19,6 @@ from irc.ir.diagnostics import UserError
 UNDEFINED = frozenset({
     torch.ops.aten.empty, torch.ops.aten.empty_like, torch.ops.aten.empty_strided,
     torch.ops.aten.empty_permuted, torch.ops.aten.new_empty, torch.ops.aten.new_empty_strided,
-})  # fmt: skip
-
-#: The library's attention on a GPU, which a CPU has no kernels for.
-GPU_ATTENTION = frozenset({
-    torch.ops.aten._scaled_dot_product_flash_attention,
-    torch.ops.aten._scaled_dot_product_efficient_attention,
-    torch.ops.aten._scaled_dot_product_cudnn_attention,
 })  # fmt: skip
 
 
@@ -108,7 +102,7 @@ def call_operator(
         keywords = {k: _raise_dtype(v) for k, v in keywords.items()}
     watch = frame.state.get("watch")
     with torch.no_grad():
-        if target.overloadpacket in GPU_ATTENTION:
+        if callee in GPU_ATTENTION:
             return attention(target, positional, keywords)
         if watch is not None and torch.Tag.nondeterministic_seeded in target.tags:
             return watch.call_random(target, positional, keywords)

@@ -361,8 +361,7 @@ class GpuFigures(Speeds):
         "tiles", "of rows, and of parts of their streams: there are parts where there are not half "
         "as many tiles of rows", least=1)] = 256
     short_stream: Annotated[int, Figure(
-        "columns", "of a stream that few tiles may walk over (64 columns take about 1 us of an "
-        "H200; what combines parts 4)")] = 512
+        "columns", "of a stream that few tiles may walk over (assumed)")] = 512
     library_stream: Annotated[int, Figure(
         "keys", "that program instances of the library's attention, which are few, may walk over "
         "(4x16 heads of 16 queries, 8192 keys: 76 us of an H200, with a mask 131; irc 43)")] = 2048

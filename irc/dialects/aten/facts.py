@@ -116,6 +116,12 @@ _FACTORS = {
 MATRIX_PRODUCTS = frozenset(f"aten.{name}.default" for name in _FACTORS)
 LINEARS = ("aten.mm.default", "aten.addmm.default")
 
+#: The library's fused attention of a GPU; a CPU has no kernels for these.
+GPU_ATTENTION = frozenset(
+    f"aten._scaled_dot_product_{kernel}_attention.default"
+    for kernel in ("flash", "efficient", "cudnn")
+)
+
 
 def factors_of(callee: str) -> MatrixFactors:
     """Those of a matrix product of ATen's, "aten.mm.out"; whichever overload. Raises KeyError."""

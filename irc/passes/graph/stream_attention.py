@@ -7,6 +7,7 @@ from typing import Any
 from irc.analysis.loop import estimate
 from irc.analysis.streams import FEWEST, LONGEST
 from irc.dialects import aten, graph
+from irc.dialects.aten.facts import GPU_ATTENTION
 from irc.dialects.graph.inferred import tensor_type
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
@@ -20,18 +21,11 @@ from irc.passes.graph.stream_softmaxes import Powers, full, product, sixteen_bit
 from irc.target import target_of
 from irc.target.gpu import GpuFeatures
 
-#: The library's fused kernels of a GPU.
-FUSED = frozenset({
-    "aten._scaled_dot_product_flash_attention.default",
-    "aten._scaled_dot_product_efficient_attention.default",
-    "aten._scaled_dot_product_cudnn_attention.default",
-})  # fmt: skip
-
 
 # attention(q, broadcast(k), broadcast(v), bias) -> dot(exp(x - m), v) / sum(exp(x - m))
 @pattern(graph.CallAten, name="graph.stream_attention", counted="streamed")
 def stream(call: graph.CallAten, rw: Any) -> Any:
-    if call.callee not in FUSED or not rw.state.is_gpu:
+    if call.callee not in GPU_ATTENTION or not rw.state.is_gpu:
         return rw.no_match("it is no attention of a GPU's library")
     arguments = aten.arguments_of(call)
     reason = why_not(call, arguments) or why_kept(arguments, rw.state.gpu)

@@ -52,24 +52,21 @@ from irc.passes.common.bodies import (
     make_axes,
     make_compute,
 )
-from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, plan_for_gpu
+from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
 from irc.passes.kernel.gpu.stream_space import (
     Streamed,
     StreamSpace,
     limit_of,
-    stream_space,
     tiled_rows,
 )
-from irc.passes.kernel.plan.plan import flatten
 from irc.target.gpu import GpuFeatures
 
 
-def split_heads(group: loop.GroupOp, gpu: GpuFeatures) -> loop.GroupOp:
+def split_heads(
+    group: loop.GroupOp, plan: GpuPlan, space: StreamSpace, gpu: GpuFeatures
+) -> loop.GroupOp:
     """A group of streamed products whose rows fill a tile as far as they can: with those of several
     heads that share what is streamed, if it has any; itself if not."""
-    plan = plan_for_gpu(flatten(group))
-    space = stream_space(plan)
-    assert not isinstance(space, str)
     rows = tiled_rows(plan, space)
     points = dim_product([each.extent for each in rows])
     place = len(group.axis_list) - len(rows) - 1
@@ -79,12 +76,11 @@ def split_heads(group: loop.GroupOp, gpu: GpuFeatures) -> loop.GroupOp:
     return group if heads is None else _GroupedHeads(group, plan, space, place, heads).run()
 
 
-def split_stream(group: loop.GroupOp, gpu: GpuFeatures) -> tuple[loop.GroupOp, int]:
+def split_stream(
+    group: loop.GroupOp, plan: GpuPlan, space: StreamSpace, gpu: GpuFeatures
+) -> tuple[loop.GroupOp, int]:
     """A group with parts of the stream among its rows, where there are few, and how many parts;
     itself and 1 where there is one."""
-    plan = plan_for_gpu(flatten(group))
-    space = stream_space(plan)
-    assert not isinstance(space, str)
     parts = _parts(plan, space, gpu)
     if parts > 1:
         group = _StreamParts(group, plan, space, parts).run()
@@ -147,8 +143,7 @@ def _is_uneven(space: StreamSpace, parts: int) -> bool:
 
 class _Respaced:
     """Makes a group's members anew over other axes: `rows`, of which `places` says where each old
-    row axis is, and the stream, of which `stream` says how many points each of its axes has, and
-    `beyond` where these are."""
+    row axis is, and the stream, of which `stream` says how many points each of its axes has."""
 
     def __init__(
         self, group: loop.GroupOp, plan: GpuPlan, space: StreamSpace, rows: Sequence[Dim],

@@ -41,9 +41,8 @@ from irc.passes.common.bodies import (
     axis_name,
     make_compute,
 )
-from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, plan_for_gpu
-from irc.passes.kernel.gpu.stream_space import StreamSpace, made_in, stream_space, unchanged
-from irc.passes.kernel.plan.plan import flatten
+from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
+from irc.passes.kernel.gpu.stream_space import StreamSpace, made_in, unchanged
 
 CASTS = (arith.IndexCastOp, arith.TruncIOp, arith.ExtSIOp)
 
@@ -62,13 +61,11 @@ class BlockTable:
     turned: bool = False
 
 
-def stream_blocks(group: loop.GroupOp) -> loop.GroupOp | str:
+def stream_blocks(
+    group: loop.GroupOp, plan: GpuPlan, space: StreamSpace
+) -> loop.GroupOp | str:
     """A group of streamed products that goes over listed blocks, if it has any, itself if not; or
     why it can't."""
-    plan = plan_for_gpu(flatten(group))
-    space = stream_space(plan)
-    if isinstance(space, str):
-        return space
     tables = _tables(plan, space)
     if not tables:
         return group

@@ -8,13 +8,14 @@ from irc.analysis.contraction import contraction_of
 from irc.analysis.loop import Clusters, is_map, points
 from irc.dialects import loop
 from irc.ir.core import Operation
+from irc.ir.diagnostics import InternalError
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim
 from irc.passes.common.bodies import clean_block, extents_of
 from irc.passes.common.dce import sweep
 from irc.passes.common.substitution import substitute_read
-from irc.passes.kernel.gpu.plan import plan_for_gpu
-from irc.passes.kernel.gpu.stream_space import stream_space
+from irc.passes.kernel.gpu.plan import GpuPlan, plan_for_gpu
+from irc.passes.kernel.gpu.stream_space import StreamSpace, stream_space
 from irc.passes.kernel.plan.plan import flatten
 from irc.passes.loop.grouping import group_members
 from irc.passes.loop.merge_computes import emit
@@ -86,28 +87,44 @@ class StreamProducts(Pass):
         emit(clusters, block, lambda members: group_members(members, prefixes))
         for group in [o for o in block.ops if isinstance(o, loop.GroupOp)]:
             if group.block.first in prefixes:
-                space = stream_space(plan_for_gpu(flatten(group)))
+                plan = plan_for_gpu(flatten(group))
+                space = stream_space(plan)
                 if isinstance(space, str):
                     context.remark(f"products are not streamed: {space}", group)
                     dissolve(group)
                     continue
                 context.count("streamed")
-                self._settle(group, context)
+                self._settle(group, plan, space, context)
         sweep(op, context.fuel)
 
     @staticmethod
-    def _settle(group: loop.GroupOp, context: PassContext) -> None:
-        """Choose the axes of a group's rows and stream."""
+    def _settle(
+        group: loop.GroupOp, plan: GpuPlan, space: StreamSpace, context: PassContext
+    ) -> None:
+        """Choose the axes of a group's rows and stream. Raises InternalError where a group with
+        other axes streams nothing."""
         gpu = target_of(context).gpu
-        group = split_heads(group, gpu)
-        blocked = stream_blocks(group)
+        headed = split_heads(group, plan, space, gpu)
+        if headed is not group:
+            group, (plan, space) = headed, _streamed(headed)
+        blocked = stream_blocks(group, plan, space)
         if isinstance(blocked, str):
             context.remark(f"all blocks are looked at: {blocked}", group)
-        else:
-            group = blocked
-        group, parts = split_stream(group, gpu)
+        elif blocked is not group:
+            group, (plan, space) = blocked, _streamed(blocked)
+        group, parts = split_stream(group, plan, space, gpu)
         if parts > 1:
+            _streamed(group)
             context.remark(f"the stream is walked over in {parts} parts", group)
+
+
+def _streamed(group: loop.GroupOp) -> tuple[GpuPlan, StreamSpace]:
+    """The plan of a group that was made to stream products, and what it streams."""
+    plan = plan_for_gpu(flatten(group))
+    space = stream_space(plan)
+    if isinstance(space, str):
+        raise InternalError(f"a group with other axes is no kernel of streamed products: {space}")
+    return plan, space
 
 
 def _is_own_product(op: Operation | None) -> bool:

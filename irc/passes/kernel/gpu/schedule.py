@@ -72,7 +72,7 @@ def default_schedule(
     (`irc.dialects.loop.schedule.GPU`). `ranges` bounds symbols; `preset`: entries of a contraction
     that it is to have; without `contract` a contraction is an ordinary reduction."""
     plan = plan_for_gpu(flatten(op)) if plan is None else plan
-    streamed = stream_entries(plan, gpu, preset or {}, ranges or {}) if contract else None
+    streamed = stream_entries(plan, gpu, preset or {}) if contract else None
     if streamed is not None:
         return loop.ScheduleAttr("gpu", A.DictAttr(streamed))
     contracted = contraction_entries(plan, gpu, preset or {}, ranges or {}) if contract else None

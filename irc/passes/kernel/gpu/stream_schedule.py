@@ -11,7 +11,7 @@ from irc.dialects import loop
 from irc.dialects.loop.schedule import STREAM_KEYS
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Range, dim_product
+from irc.ir.symbols import dim_product
 from irc.ir.types import element_bytes
 from irc.passes.kernel.gpu.contraction_space import factor_of
 from irc.passes.kernel.gpu.plan import GpuPlan
@@ -28,7 +28,7 @@ WIDTHS = 64, 128, LONGEST
 
 
 def stream_entries(
-    plan: GpuPlan, gpu: GpuFeatures, preset: Mapping[str, A.Attribute], ranges: Mapping[str, Range]
+    plan: GpuPlan, gpu: GpuFeatures, preset: Mapping[str, A.Attribute]
 ) -> dict[str, A.Attribute] | None:
     """The entries of a plan's schedule as streamed products, with those that are preset; None where
     it is none. Raises InvalidIR where it is to be one."""

@@ -106,7 +106,7 @@ class _StreamKernel:
         self.read: dict[Hashable, Tile] = {}
         #: Comparisons that end a stream, by whether they are what ends the first of two walks.
         self.ends: dict[Operation, bool] = {}
-        self.batch = 0
+        self.lookups: list[tuple[GpuMember, loop.ReadOp]] = []
 
     def form(self) -> kernel.KernelFuncOp:
         """The kernel, complete."""
@@ -120,7 +120,7 @@ class _StreamKernel:
             self.evaluator.be_rough(self.rough | more)
         own = tiled_rows(plan, self.space, self.rows.block)
         batch = plan.flat.axes[: -len(own)]
-        self.batch = len(batch)
+        self.lookups = lookups(plan, self.space, len(batch))
         rows = dim_product([axis.extent for axis in own])
         tiles = ceildiv(rows, self.rows.block)
         batches = dim_product([axis.extent for axis in batch])
@@ -235,7 +235,7 @@ class _StreamKernel:
         upper = b.simplified(end * around)
         count = len(states)
         # Lists of places are read a turn before what is at them.
-        looks_up = bool(outer) and known_positive(dim_product(outer), b.ranges)
+        looks_up = bool(self.lookups) and known_positive(dim_product(outer), b.ranges)
         if looks_up:
             start = b.index(0) if first is None else first
             outermost, _ = self._places(f"first{number}", self._kept(start, each_turn), each_turn)
@@ -288,7 +288,7 @@ class _StreamKernel:
     def _lookups(self, outer: Sequence[Dim]) -> list[tuple[loop.ReadOp, Dim]]:
         """What members look up at places of the stream's outer axes, and where, each once."""
         places = dict[Hashable, tuple[loop.ReadOp, Dim]]()
-        for member, read in lookups(self.plan, self.space, self.batch):
+        for member, read in self.lookups:
             axes = self.space.axes_of(member)[:-1]
             own = {axis.name: place for axis, place in zip(axes, outer, strict=True)}
             indices = self.evaluator.expressions(read.indices, (), self._point(member, own))
