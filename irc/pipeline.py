@@ -94,8 +94,13 @@ def makes_attention(options: Options, target: Target) -> bool:
 
 
 def streams(options: Options, target: Target) -> bool:
-    """Attention on a GPU may be kernels of our own."""
-    return options.own_attention and target.is_gpu and rounds_once(options, target)
+    """Attention may be kernels of our own whose scores are in no array."""
+    return options.own_attention and rounds_once(options, target)
+
+
+def streams_on_gpu(options: Options, target: Target) -> bool:
+    """So may the library's on a GPU."""
+    return target.is_gpu and streams(options, target)
 
 
 def turns_images(options: Options, target: Target) -> bool:
@@ -214,7 +219,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("convert-aten-to-graph"),
         Step("canonicalize"),
         Step("patch-products", is_gpu),
-        Step("stream-attention", streams),
+        Step("stream-attention", streams_on_gpu),
         Step("stream-softmaxes", streams),
         Step("stream-scores", streams),
         Step("pad-matmul", pads_products, _PRODUCT_PADDING),
@@ -273,7 +278,8 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("cut-pieces", is_cpu),
         Step("share-reads", is_cpu),
         Step("expand-attention", makes_attention),
-        Step("narrow-integers", is_gpu),
+        Step("expand-streams", streams),
+        Step("narrow-integers"),
         Step("schedule", chooses=True),
         Step("tune", tunes),
         Step("form-kernels"),

@@ -59,7 +59,7 @@ KNOWN = {
     },
     "passes/kernel/cpu/contraction/groups.py": {"SQUARE": FORMAT},
     "passes/kernel/cpu/contraction/register_tiles.py": {"MOST_ROWS": REACH, "EVEN": REACH},
-    "passes/kernel/cpu/plan.py": {"SET_APART": FORMAT},
+    "passes/kernel/cpu/plan.py": {"PARTS_APART": FORMAT, "PAGE_LINES": FORMAT, "SET_APART": FORMAT},
     "passes/kernel/cpu/place.py": {"ENTRY, OUTER, SHARED": NAMES},
     "passes/kernel/gpu/contraction.py": {"ROWS, DEPTH, COLUMNS": NAMES},
 

@@ -59,7 +59,10 @@ class _PointSpace:
         axes = op.axis_list
         self.row_axes = [a for a in axes if a.kind == "par"]
         self.point_axes = [a for a in axes if a.kind != "par"]
-        self.row_extents = [frame.dim(a.extent) for a in self.row_axes]
+        #: Axes of which there is one point at a time.
+        self.steps = {a.name: frame.symbols[a.name] for a in axes if a.name in frame.symbols}
+        self.row_extents = [1 if a.name in self.steps else frame.dim(a.extent)
+                            for a in self.row_axes]  # fmt: skip
         self.point_extents = [frame.dim(a.extent) for a in self.point_axes]
         self.rows = math.prod(self.row_extents)
         self.points = math.prod(self.point_extents)
@@ -78,6 +81,8 @@ class _PointSpace:
         for axis, extent in reversed(list(zip(self.point_axes, self.point_extents, strict=True))):
             env[axis.name] = points % max(extent, 1)
             points = points // max(extent, 1)
+        for name, step in self.steps.items():
+            env[name] = env[name] + step
         return env
 
 
@@ -113,10 +118,35 @@ def compute(frame: Frame, op: loop.ComputeOp) -> list[torch.Tensor]:
 
 @interprets(loop.GroupOp)
 def group(frame: Frame, op: loop.GroupOp) -> list[Any]:
+    if op.carried:
+        return _walk(frame, op)
     inner = frame.nested()
     yielded = inner.run_block(op.block)
     assert yielded is not None
     return list(yielded[0])
+
+
+def _walk(frame: Frame, op: loop.GroupOp) -> list[Any]:
+    """What a group carries along its last axis: where a point of the others has no step left,
+    what it had before."""
+    carried, (*outer, axis) = op.carried, op.axis_list
+    contents = [frame[each.init] for each in carried]
+    for step in range(frame.dim(axis.extent)):
+        inner = frame.nested()
+        inner.symbols[axis.name] = step
+        for each, content in zip(carried, contents, strict=True):
+            inner[each.argument] = content
+        yielded = inner.run_block(op.block)
+        assert yielded is not None
+        following = [content.select(len(outer), step) for content in yielded[0]]
+        if op.limit is not None:
+            goes_on = frame[op.limit] > step
+            following = [
+                torch.where(goes_on[(..., *[None] * (after.dim() - len(outer)))], after, before)
+                for after, before in zip(following, contents, strict=True)
+            ]
+        contents = following
+    return contents
 
 
 @interprets(loop.YieldOp)
@@ -377,6 +407,10 @@ def _assemble(
                 whole = whole.reshape(extents).permute(space.to_declared)
             result_type = op.results[len(results)].type
             assert isinstance(result_type, TensorType)
+            if space.steps:  # the other steps are not read
+                whole = stored(frame, whole, result_type.element)
+                results.append(whole.expand(frame.dims(result_type.shape)))
+                continue
             results.append(place(frame, whole, result_type))
     return results
 

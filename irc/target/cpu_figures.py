@@ -181,6 +181,12 @@ class CpuFigures(Speeds):
     attention_bytes: Annotated[int, Figure(
         "bytes", "of the scores of all its points, most that attention of irc's own may have; "
         "threads use those of the points that they begin with")] = 1 << 28
+    own_parts: Annotated[int, Figure(
+        "parts", "of memory of a kernel's own, if the target has no more threads: each thread has "
+        "one, and no more threads than there are parts take its points", least=1)] = 16
+    walk_rows: Annotated[int, Figure(
+        "rows", "of a block of streamed products, which walks over the stream", least=8)] = 64
+    walk_columns: Annotated[int, Figure("columns", "of a step of such a walk", least=16)] = 256
     own_pixels: Annotated[tuple[int, ...], Figure(
         "% of ATen's speed", "that kernels of irc's have in convolutions of single pixels, of f32, "
         "with weights that aren't frozen, of few, some and many places or channels (`python -m "

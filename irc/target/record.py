@@ -243,6 +243,15 @@ def library_figures(context: Any) -> LibraryFigures:
     return known("avx2") if target is None else target
 
 
+def own_parts(context: Any) -> int:
+    """How many parts memory of a CPU kernel's own has at most; 0 for one for each of its points, as
+    in a program without a target."""
+    target: Target | None = context.settled
+    if target is None or target.is_gpu:
+        return 0
+    return max(target.features.own_parts, target.threads)
+
+
 def keeps_order(context: Any) -> bool:
     """Whether a GPU's threads may not add to one place in the order in which they get there."""
     target: Target | None = context.settled
@@ -270,4 +279,5 @@ def of_kind(kind: str, context: Any) -> Target:
 
 
 __all__ = ["KNOWN", "Target", "as_target", "default_float", "features_of", "keeps_order",
-           "known", "library_figures", "lone_bytes", "named", "of_kind", "target_of"]  # fmt: skip
+           "known", "library_figures", "lone_bytes", "named", "of_kind", "own_parts",
+           "target_of"]  # fmt: skip

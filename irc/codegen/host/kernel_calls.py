@@ -37,15 +37,16 @@ class KernelCalls:
         extent: Size | None = None,
         grain: Size = 1,
         on_status: Hashable | None = None,
-        private: Mapping[int, Size] | None = None,
+        own: Mapping[int, tuple[Size, Size]] | None = None,
     ) -> None:
         """Call a generated kernel: `kernel(arguments..., begin, end)`, or without a range.
 
         With `extent`, [0, extent) is divided among torch's threads in pieces of at least `grain`
         (`irc.codegen.host.support_pieces`); one thread, or an extent of at most `grain`, is a plain
         call.
-        private: of arguments that are the kernel's own memory the bytes of a point's part. Each
-        thread uses one part, whatever points it takes, so that it stays in its core's caches.
+        own: of arguments that are the kernel's own memory the bytes of a part, and how many parts
+        there are. Each thread uses one part, whatever points it takes, so that it stays in its
+        core's caches; there are no more threads than parts.
 
         A kernel that returns i32 reports 0 for success; any other code of any piece fails with
         `on_status`, called with that code.
@@ -55,7 +56,7 @@ class KernelCalls:
         if extent is None:
             status = b.call(kernel, list(arguments))
         else:
-            known = (list(arguments), as_value(extent), as_value(grain), private or {})
+            known = (list(arguments), as_value(extent), as_value(grain), own or {})
             status = self._ranged_call(kernel, *known)
         if has_status:
             if on_status is None:
@@ -77,18 +78,22 @@ class KernelCalls:
 
     def _ranged_call(
         self, kernel: ir.Function, arguments: list[Value], extent: Value, grain: Value,
-        private: Mapping[int, Size],
+        own: Mapping[int, tuple[Size, Size]],
     ) -> Value:  # fmt: skip
         b = self.builder
         status = None
         if kernel.function_type.return_type != VOID:
             status = self.emitter.alloca(I32)
             b.store(I32(0), status)
+        private = {number: size for number, (size, _) in own.items()}
         many = b.icmp_signed(">", extent, grain)
-        several = b.icmp_signed(">", self.threads(), constant(1))
+        threads = self.threads()
+        for count in (as_value(parts) for _, parts in own.values()):
+            threads = b.select(b.icmp_signed("<", count, threads), count, threads)
+        several = b.icmp_signed(">", threads, constant(1))
         with b.if_else(b.and_(many, several)) as (parallel, serial):
             with parallel:
-                self._parallel_call(kernel, arguments, extent, grain, private, status)
+                self._parallel_call(kernel, arguments, extent, grain, threads, private, status)
             with serial:
                 code = b.call(kernel, [*arguments, constant(0), extent])
                 if status is not None:
@@ -101,6 +106,7 @@ class KernelCalls:
         arguments: list[Value],
         extent: Value,
         grain: Value,
+        threads: Value,
         private: Mapping[int, Size],
         status: Value | None,
     ) -> None:
@@ -118,7 +124,7 @@ class KernelCalls:
             b.store(value, at)
         piece = self._trampoline(kernel, record, list(private))
         share = self.emitter.support("irc_share")
-        b.call(share, [extent, grain, self.threads(), piece, packed])
+        b.call(share, [extent, grain, threads, piece, packed])
 
     def _trampoline(
         self, kernel: ir.Function, record: ir.IdentifiedStructType, private: Sequence[int]

@@ -400,11 +400,10 @@ class Lowering:
         work = self.dims(step.work) if step.work is not None else 1
         self._unlock_for(grid, work)
         if isinstance(grid, int) and isinstance(work, int) and grid * work <= self.serial:
-            self.kernels.call_kernel(kernel, [*arguments, constant(0), constant(grid)])
-            return
-        own = {n: self.dims(self.places[step.tensors[n]].layout.part_bytes) for n in step.private}
-        grain = self._grain(work)
-        self.kernels.call_kernel(kernel, arguments, extent=grid, grain=grain, private=own)
+            return self.kernels.call_kernel(kernel, [*arguments, constant(0), constant(grid)])
+        layouts = {n: self.places[step.tensors[n]].layout for n in step.private}
+        own = {n: (self.dims(y.part_bytes), self.dims(y.sizes[0])) for n, y in layouts.items()}
+        self.kernels.call_kernel(kernel, arguments, extent=grid, grain=self._grain(work), own=own)
 
     def _grain(self, work: Size) -> Size:
         if isinstance(work, int):

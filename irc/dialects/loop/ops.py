@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 from irc.dialects.loop.schedule import complaints
 from irc.ir import attributes as A
@@ -212,6 +212,16 @@ class ComputeOp(Op):
         return self.results[start : start + self.output_list[output].result_count]
 
 
+class LoopCarried(NamedTuple):
+    """An array that a walk carries: what it is before the first step, in a step, behind it, and
+    behind the last one."""
+
+    init: Value
+    argument: Value
+    following: Value
+    result: Value
+
+
 class GroupOp(Op):
     """Computes and groups that share their leading `par` axes.
 
@@ -224,6 +234,13 @@ class GroupOp(Op):
     what differs by column only is in a group of rows. It is a map of known size that reads what is
     made outside, or once as well; the others read it anywhere, and it is not stored.
 
+    A group inside another one may be a *walk*: its block has arguments, and its last axis, which
+    the group around it does not have, is walked along step by step. At the first step an argument
+    is the array of `inits` (of the group around), at the next ones what is yielded for it at the
+    step before; the results are what the last step yields. So they have the shape of the inits, and
+    what is yielded has the last axis more. A last operand, `limit`, an array of integers over the
+    other axes, says how many of the steps there are at each point of these.
+
     `%y = loop.group (i: 4) { %o = loop.compute par(i: 4, j: 4) -> map {
     %a = loop.read %x[j, i] : f32 loop.yield %a } : tensor<[4, 4] x f32, strides [4, 1]>
     loop.yield %o } : tensor<[4, 4] x f32, strides [4, 1]>`
@@ -231,6 +248,7 @@ class GroupOp(Op):
 
     name = "loop.group"
     traits = frozenset({Pure, RunsInRange})
+    inits = variadic_operand(TENSOR, "what the block's arguments are at first, and the limit")
     axes = attribute(A.ArrayAttr, "of AxisAttr, all par")
     schedule = attribute(ScheduleAttr, optional=True)
     arrays = variadic_result(TENSOR)
@@ -249,6 +267,19 @@ class GroupOp(Op):
     def local_symbols(self) -> tuple[str, ...]:
         """The shared axes' names."""
         return tuple(axis.name for axis in self.axis_list)
+
+    @property
+    def carried(self) -> tuple[LoopCarried, ...]:
+        """What a walk carries from step to step; () where the group is none."""
+        parts = (self.operands, self.block.arguments, self.yield_op.values, self.results)
+        return tuple(LoopCarried(*each) for each in zip(*parts, strict=False)
+                     if self.block.arguments)  # fmt: skip
+
+    @property
+    def limit(self) -> Value | None:
+        """How many steps a walk has at each point of the axes around it; None for all."""
+        count = len(self.block.arguments)
+        return self.operands[count] if len(self.operands) > count else None
 
     def is_once(self, member: Operation) -> bool:
         """Whether a member has none of the shared axes: it is computed once, before the others."""

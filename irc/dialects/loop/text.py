@@ -3,6 +3,7 @@
     %m = loop.compute par(i: s0) red(j: 768) inits(%x) -> map, reduce(sum, f32) schedule #s
          attributes {...} { ... } : tensor<...>, tensor<...>
     %y = loop.group (i: s0) schedule #s { ... } : tensor<...>
+    %z = loop.group (i: s0, j: 8) iter_args(%a) limit(%n) { ^bb0(%b: ...): ... } : tensor<...>
     %a = loop.read %x[i, j + %k] (where %c else %o) : f32
     loop.yield %a, %b extra(%k) masks(%c)
 """
@@ -125,7 +126,9 @@ def _of(attr: Attribute | None, cls: type[Attribute]) -> bool:
     return isinstance(attr, A.ArrayAttr) and all(isinstance(e, cls) for e in attr)
 
 
-def _print_rest(op: Operation, printer: Printer, hidden: tuple[str, ...]) -> None:
+def _print_rest(
+    op: Operation, printer: Printer, hidden: tuple[str, ...], header: bool = False
+) -> None:
     """Write the schedule, the other attributes, the body and the result types."""
     schedule = op.attributes.get("schedule")
     if schedule is not None:
@@ -133,7 +136,7 @@ def _print_rest(op: Operation, printer: Printer, hidden: tuple[str, ...]) -> Non
         printer.attribute(schedule)
     printer.attributes(op.attributes, (*hidden, "schedule"), "attributes")
     printer.text(" ")
-    printer.region(op.regions[0], header=False)
+    printer.region(op.regions[0], header=header)
     if op.results:
         printer.text(" : ")
         printer.types(r.type for r in op.results)
@@ -212,14 +215,28 @@ def parse_compute(cls: type[Operation], parser: Parser) -> Operation:
 def print_group(op: Any, printer: Printer) -> None:
     """Write a loop.group after its name."""
     axes = op.attributes.get("axes")
-    plain = _plain_body(op) and _of(axes, ops.AxisAttr) and not op.operands
-    if not plain or any(axis.kind != "par" for axis in axes):
+    plain = _plain_body(op) and not op.operands or _is_walk(op)
+    if not plain or not _of(axes, ops.AxisAttr) or any(axis.kind != "par" for axis in axes):
         printer.default_form(op)
         return
     printer.text(" (")
     printer.separated(axes, lambda axis: print_axis(axis, printer))
     printer.text(")")
-    _print_rest(op, printer, ("axes",))
+    count = len(op.block.arguments)
+    for name, values in (("iter_args", op.operands[:count]), ("limit", op.operands[count:])):
+        if values:
+            printer.text(f" {name}(")
+            printer.values(values)
+            printer.text(")")
+    _print_rest(op, printer, ("axes",), header=count > 0)
+
+
+def _is_walk(op: Operation) -> bool:
+    """Whether a group has an operand for each argument of its block, and at most one more."""
+    if len(op.regions) != 1 or len(op.regions[0].blocks) != 1 or op.successors:
+        return False
+    count = len(op.regions[0].blocks[0].arguments)
+    return count > 0 and len(op.operands) in (count, count + 1)
 
 
 @parses(ops.GroupOp)
@@ -234,7 +251,11 @@ def parse_group(cls: type[Operation], parser: Parser) -> Operation:
         if not parser.take(","):
             break
     parser.expect(")")
-    return _parse_rest(cls, parser, [], {"axes": A.ArrayAttr(axes)})
+    operands = list[Value]()
+    for word in ("iter_args", "limit"):
+        if parser.take(word):
+            operands += _parenthesized_values(parser)
+    return _parse_rest(cls, parser, operands, {"axes": A.ArrayAttr(axes)})
 
 
 def _parenthesized_values(parser: Parser) -> list[Value]:

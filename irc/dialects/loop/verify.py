@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.dialects.loop.ops import ComputeOp, GroupOp, ReadOp, ResultAttr, YieldOp
+from irc.dialects.loop.ops import ComputeOp, GroupOp, LoopCarried, ReadOp, ResultAttr, YieldOp
 from irc.dialects.loop.verify_bounds import verify_read_bounds, verify_scatter_bounds
 from irc.dialects.sym.ranges import WHEN
 from irc.ir.core import Operation, Value
@@ -119,6 +119,9 @@ def verify_group(op: GroupOp) -> None:
                 text = "a member's axes do not start with the shared ones, nor has it none of them"
                 raise InvalidIR(text, op=member)
             _verify_inner_reads(op, member, leading)
+    if op.operands or op.block.arguments:
+        _verify_walk(op)
+        return
     if len(terminator.values) != len(op.results):
         text = f"stores {len(terminator.values)} arrays for {len(op.results)} results"
         raise InvalidIR(text, op=op)
@@ -130,6 +133,77 @@ def verify_group(op: GroupOp) -> None:
             raise InvalidIR(f"stores {value.type} as {result.type}", op=op)
         if op.is_once(maker):
             raise InvalidIR("stores an array that is computed once, for its members", op=op)
+
+
+def _verify_walk(op: GroupOp) -> None:
+    """A group that is walked along its last axis. Raises InvalidIR."""
+    around, count = op.parent_op, len(op.block.arguments)
+    if not isinstance(around, GroupOp) or around.axis_list != op.axis_list[:-1]:
+        text = "walks along an axis, and is in no group that has all of its axes but the last one"
+        raise InvalidIR(text, op=op)
+    if {len(op.results), len(op.yield_op.values)} != {count} or count not in (
+        len(op.operands), len(op.operands) - 1
+    ):  # fmt: skip
+        text = (f"carries {count} arrays, has {len(op.operands)} operands, yields "
+                f"{len(op.yield_op.values)} and gives {len(op.results)}")  # fmt: skip
+        raise InvalidIR(text, op=op)
+    outer, step = tuple(a.extent for a in around.axis_list), op.axis_list[-1]
+    for each in op.carried:
+        type_ = each.init.type
+        assert isinstance(type_, TensorType)
+        if each.argument.type is not type_ or each.result.type is not type_:
+            text = f"carries {type_} as {each.argument.type} and gives {each.result.type}"
+            raise InvalidIR(text, op=op)
+        shape = (*outer, step.extent, *type_.shape[len(outer) :])
+        following: Any = each.following.type
+        if type_.shape[: len(outer)] != outer or (following.shape, following.element) != (
+            shape, type_.element
+        ):  # fmt: skip
+            raise InvalidIR(f"yields {following} for {type_}, which is carried", op=op)
+        _verify_carried(op, each)
+    limit: Any = None if op.limit is None else op.limit.type
+    if limit is not None and (
+        limit.shape != outer or not isinstance(limit.element, IntegerType)
+    ):  # fmt: skip
+        raise InvalidIR(f"its limit is {limit}, no integers over the axes around it", op=op)
+    for value in op.operands:
+        maker = value.defining_op
+        lone = value is op.limit or len(list(value.users)) == 1
+        if maker is None or maker.parent_op is not around or not lone:
+            text = "what a walk begins with, or its limit, is not made beside it, for it alone"
+            raise InvalidIR(text, op=op)
+
+
+def _verify_carried(op: GroupOp, each: LoopCarried) -> None:
+    """What is carried is made in the group; from where it is made on nothing reads what it was,
+    but the maker at its own point. Raises InvalidIR."""
+    maker = each.following.defining_op
+    if not isinstance(maker, ComputeOp) or maker.parent_op is not op:
+        raise InvalidIR("yields an array that no compute of its own makes", op=op)
+    own = tuple(symbol(axis.name) for axis in maker.axis_list)
+    steps = len(op.axis_list)
+    here = (*own[: steps - 1], *own[steps:])
+    for user in each.argument.users:
+        if not isinstance(user, ReadOp):
+            raise InvalidIR("what a walk carries is used by no read", op=user)
+        if tuple(user.indices)[: steps - 1] != own[: steps - 1]:
+            text = "reads what a walk carries at another point of the shared axes"
+            raise InvalidIR(text, op=user)
+        reader: Any = user.parent_op
+        while reader is not None and reader.parent_op is not op:
+            reader = reader.parent_op
+        if reader is maker and is_map_of(maker, each.following) and tuple(user.indices) == here:
+            continue
+        if reader is None or not reader.is_before_in_block(maker):
+            text = "reads what a walk carries where it was replaced for the next step"
+            raise InvalidIR(text, op=user)
+
+
+def is_map_of(maker: ComputeOp, value: Value) -> bool:
+    """Whether a result of a compute has an element for each point of all axes."""
+    number = next(n for n, _ in enumerate(maker.output_list) if value in maker.results_of(n))
+    return maker.output_list[number].kind == "map" and all(
+        axis.kind == "par" for axis in maker.axis_list)  # fmt: skip
 
 
 def _verify_once(member: ComputeOp) -> None:

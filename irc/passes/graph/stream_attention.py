@@ -35,7 +35,7 @@ def stream(call: graph.CallAten, rw: Any) -> Any:
     query, key, value = (arguments[name] for name in ("query", "key", "value"))
     shape = (*tensor_type(query).shape[:-1], tensor_type(key).shape[2])
     b, type_ = rw.builder, tensor_type(call.results[0])
-    scores = product(b, shape[:2], query, exchanged(b, key))
+    scores = product(b, shape[:2], query, exchanged(b, key), rw.state)
     scale = arguments["scale"]
     if scale is None:
         scale = tensor_type(query).shape[3] ** -0.5  # type: ignore[operator]
@@ -45,7 +45,7 @@ def stream(call: graph.CallAten, rw: Any) -> Any:
         rank = tensor_type(bias).rank
         bias = spread(b, cast(b, bias, f32), shape, list(range(4 - rank, 4)))
         scores = b.value(graph.Add, scores, bias)
-    quotient = Powers.of(b, scores).times(b, value, safe=True)
+    quotient = Powers.of(b, scores).times(b, value, True, rw.state)
     rw.replace(call, [cast(b, quotient, type_.element), *call.results[1:]])
     return True
 

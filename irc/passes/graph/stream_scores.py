@@ -26,7 +26,7 @@ from irc.passes.graph.stream_softmaxes import (
     shaped,
     sixteen_bits,
 )
-from irc.target import target_of
+from irc.target import Target, target_of
 
 
 @attrs.frozen(eq=False)
@@ -90,7 +90,7 @@ class StreamScores(Pass):
             elif context.spend("stream-scores", group[0].call):
                 context.remark("products are streamed with the scores that they are of",
                                group[0].call)  # fmt: skip
-                _Rewrite(group).run()
+                _Rewrite(group, target_of(context)).run()
                 context.count("streamed", len(group))
 
 
@@ -156,8 +156,8 @@ def why_not(group: Sequence[ScoredProduct], fewest: int) -> str:
 class _Rewrite:
     """Makes the products of some streams irc's own."""
 
-    def __init__(self, group: Sequence[ScoredProduct]) -> None:
-        self.group = group
+    def __init__(self, group: Sequence[ScoredProduct], target: Target) -> None:
+        self.group, self.target = group, target
         self.plain: dict[Value, Value] = {}
         self.turned: dict[Value, Value] = {}
 
@@ -168,7 +168,7 @@ class _Rewrite:
             batch = tensor_type(stream.value).shape[:-2]
             value = self._copied(builder, stream.value, stream, stream.turned)
             narrow = cast(builder, value, narrow_element(call.operands[1]))
-            sums = product(builder, batch, narrow, call.operands[1])
+            sums = product(builder, batch, narrow, call.operands[1], self.target)
             type_ = tensor_type(call.results[0])
             result = shaped(builder, cast(builder, sums, type_.element), type_.shape)
             result.name_hint = call.results[0].name_hint
@@ -207,7 +207,7 @@ class _Rewrite:
         left, right = call.operands[:2]
         if turned:
             left, right = exchanged(builder, right), exchanged(builder, left)
-        sums = product(builder, type_.shape[:-2], left, right)
+        sums = product(builder, type_.shape[:-2], left, right, self.target)
         return cast(builder, sums, type_.element)
 
     @staticmethod

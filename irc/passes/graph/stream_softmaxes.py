@@ -24,7 +24,7 @@ from irc.ir.rewrite.patterns import pattern
 from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import bf16, element_bytes, f16, f32
 from irc.passes.graph.contractions.products import cast, dot_general, spread
-from irc.target import target_of
+from irc.target import Target, target_of
 
 PRODUCT = "aten.bmm.default"
 ELEMENTWISE = PointwiseOp, graph.Cast, graph.Select
@@ -53,13 +53,13 @@ class Softmax:
 # bmm(cast(exp(x - m) / sum(exp(x - m))), v) -> dot(cast(exp(x - m)), v) / sum(exp(x - m))
 @pattern(graph.CallAten, name="graph.stream_softmax", counted="streamed")
 def stream(call: graph.CallAten, rw: Any) -> Any:
-    if call.callee != PRODUCT or not rw.state.is_gpu:
-        return rw.no_match("it is no product of a batch on a GPU")
+    if call.callee != PRODUCT:
+        return rw.no_match("it is no product of a batch")
     try:
         softmax = softmax_of(call)
         rows = RowResults.of(softmax.source)
         scores = scores_of(softmax, rows)
-        check(call, scores, softmax)
+        check(call, scores, softmax, rw.state)
     except NotStreamed as reason:
         if not reason.told:
             return rw.no_match(str(reason))
@@ -268,7 +268,9 @@ def reached_from(products: Iterable[Operation], inside: set[Operation]) -> set[O
     return reached
 
 
-def check(call: graph.CallAten, scores: graph.CallAten, softmax: Softmax) -> None:
+def check(
+    call: graph.CallAten, scores: graph.CallAten, softmax: Softmax, target: Target
+) -> None:
     """Raises NotStreamed for what no tile has room for, or what wouldn't fill one."""
     shape = tensor_type(softmax.source).shape
     columns = shape[-1]
@@ -280,8 +282,31 @@ def check(call: graph.CallAten, scores: graph.CallAten, softmax: Softmax) -> Non
         raise NotStreamed(f"heads of {sizes} elements have no room in a tile", told=True)
     if isinstance(columns, int) and columns < FEWEST:
         raise NotStreamed(f"{columns} keys don't fill a tile", told=True)
-    if not sixteen_bits((*scores.operands[:2], *call.operands[:2])):
-        raise NotStreamed("it is not of 16-bit floats", told=True)
+    reason = unsuitable((*scores.operands[:2], *call.operands[:2]), target)
+    if reason:
+        raise NotStreamed(f"it is {reason}", told=True)
+    reason = "" if target.is_gpu else near(shape, target)
+    if reason:
+        raise NotStreamed(reason)
+
+
+def unsuitable(factors: Iterable[Value], target: Target) -> str:
+    """Why kernels of streamed products have no form for factors; "" if they have one."""
+    if target.is_gpu:
+        return "" if sixteen_bits(factors) else "not of 16-bit floats"
+    narrow = {narrow_element(value) for value in factors}
+    return "" if len(narrow) == 1 and narrow <= {f32, bf16, f16} else "not of floats of 32 bits"
+
+
+def near(shape: Sequence[Dim], target: Target) -> str:
+    """Why an array of scores is as good on a CPU; "" where it isn't."""
+    scores, (rows, columns) = dim_product(shape), shape[-2:]
+    least = target.lanes(f32)
+    if isinstance(scores, int) and 4 * scores <= target.processor.core_bytes:
+        return "its scores stay in the second-level cache"
+    if any(isinstance(size, int) and size < least for size in (rows, columns)):
+        return f"{rows} rows and {columns} columns don't fill a vector"
+    return ""
 
 
 def sixteen_bits(factors: Iterable[Value]) -> bool:
@@ -307,14 +332,15 @@ def streamed(
     """The product's result, of powers that are summed up on the way."""
     batch = tensor_type(softmax.source).shape[:-2]
     before = rw.before(scores)
-    sums = product(before, batch, *scores.operands[:2])
+    left, right = scores.operands[:2]
+    sums = product(before, batch, left, right, rw.state)
     type_ = tensor_type(scores.results[0])
     rw.replace(scores, [shaped(before, cast(before, sums, type_.element), type_.shape)])
 
     builder = Builder.after(softmax.source.defining_op)  # type: ignore[arg-type]
     powers = Powers.of(builder, cast(builder, softmax.source, f32))
     rows.replace(rw, powers.maximum, powers.total, builder)
-    quotient = powers.times(rw.builder, call.operands[1], softmax.safe)
+    quotient = powers.times(rw.builder, call.operands[1], softmax.safe, rw.state)
     type_ = tensor_type(call.results[0])
     return shaped(rw.builder, cast(rw.builder, quotient, type_.element), type_.shape)
 
@@ -341,11 +367,11 @@ class Powers:
         power: Value = builder.value(graph.Exp, gap, nonpositive=A.UNIT)
         return Powers(maximum, power, reduced(builder, power, "sum", last))
 
-    def times(self, builder: Builder, values: Value, safe: bool) -> Value:
+    def times(self, builder: Builder, values: Value, safe: bool, target: Target) -> Value:
         """Their products with values, divided by the sums; safe: 0 where there is no power."""
         batch = tensor_type(self.power).shape[:-2]
         narrow = cast(builder, self.power, narrow_element(values))
-        result = product(builder, batch, narrow, values)
+        result = product(builder, batch, narrow, values, target)
         wide, dims = tensor_type(result).shape, list(range(len(batch) + 2))
         sums = spread(builder, self.total, wide, dims)
         quotient: Value = builder.value(graph.Div, result, sums)
@@ -357,7 +383,9 @@ class Powers:
         return quotient
 
 
-def product(builder: Builder, batch: Sequence[Dim], left: Value, right: Value) -> Value:
+def product(
+    builder: Builder, batch: Sequence[Dim], left: Value, right: Value, target: Target
+) -> Value:
     """A product of irc's own of two values, with the dimensions of a batch."""
 
     def factor(value: Value) -> Value:
@@ -368,7 +396,7 @@ def product(builder: Builder, batch: Sequence[Dim], left: Value, right: Value) -
     return dot_general(
         builder, factor(left), factor(right), f32, batch=(dims, dims),
         depth=([len(batch) + 1], [len(batch)]),
-        schedule=ScheduleAttr("gpu", A.DictAttr({})),
+        schedule=ScheduleAttr("gpu" if target.is_gpu else "cpu", A.DictAttr({})),
     )  # fmt: skip
 
 

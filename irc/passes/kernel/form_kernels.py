@@ -24,6 +24,7 @@ from irc.passes.kernel.cpu.schedule import read_schedule
 from irc.passes.kernel.plan.plan import Plan, flatten
 from irc.passes.kernel.plan.structure import structural_key
 from irc.passes.kernel.plan.symbol_ranges import symbol_ranges
+from irc.target.record import own_parts
 
 Formed = tuple[kernel.KernelFuncOp, list[Type]]
 """A kernel and the types of its memory."""
@@ -63,6 +64,7 @@ class _ModuleFormer:
 
     def __init__(self, module: Operation, context: PassContext) -> None:
         self.module, self.context = module, context
+        self.parts = own_parts(context)
         # The kernels formed, by what they were formed of; apart by what is known of the symbols.
         self.known: dict[Any, dict[Any, Formed]] = {}
         block = module.regions[0].blocks[0]
@@ -147,7 +149,8 @@ class _ModuleFormer:
         from irc.passes.kernel.cpu.form import form_copying_kernel, form_cpu_kernel
 
         room = 0 if flat.is_lone else read_schedule(schedule, op).scratch
-        plan = plan_for_cpu(flat, scratch=room, private=not flat.is_lone and _has_points(flat))
+        private = not flat.is_lone and _has_points(flat)
+        plan = plan_for_cpu(flat, scratch=room, private=private, parts=self.parts)
         more = plan.outputs[len(op.results) :]
         form = form_contraction_kernel if has_tiles(flat) else form_cpu_kernel
         callee, memory = form(plan, schedule, name, ranges)

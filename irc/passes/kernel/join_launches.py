@@ -129,6 +129,7 @@ class _JoinPlanner:
             and (self.is_small(op) or callee.is_gpu and not _combines(callee))
             and (not callee.is_gpu or isinstance(callee.grid, int))
             and callee.descriptor_bytes is None  # its last output is its own
+            and _has_part_for_each(op, callee)
         )
 
     def is_small(self, op: host.LaunchOp) -> bool:
@@ -343,6 +344,14 @@ class _Joiner:
 def pointers_of(part: kernel.KernelFuncOp) -> int:
     """How many arguments of a kernel are pointers."""
     return sum(isinstance(a.type, kernel.PointerType) for a in part.block.arguments)
+
+
+def _has_part_for_each(op: host.LaunchOp, callee: kernel.KernelFuncOp) -> bool:
+    """Whether memory of a kernel's own has a part for each of its points: a call that begins at any
+    of them uses that of its first one."""
+    outputs = dict(zip(callee.outputs or (), op.results, strict=False))
+    own: list[Any] = [outputs[number].type for number in callee.private or ()]
+    return all(type_.shape[0] == callee.grid for type_ in own)
 
 
 def join(parts: Sequence[JoinedPart], inputs: int, name: str) -> kernel.KernelFuncOp:

@@ -24,7 +24,8 @@ _ANY = Range()
 
 @register_pass
 class NarrowIntegers(Pass):
-    """Computes integers of 64 bits with 32 of them on a GPU, which has no others.
+    """Computes integers of 64 bits with 32 of them on a GPU, which has no others, and in what walks
+    over a stream on a CPU, where a vector has as many of these as of floats.
 
     Positions, and what is made of them by sums, products, extremes and choices, are so large as
     the extents of their axes say. Where only comparisons and clamps are made of a float's integer,
@@ -42,16 +43,14 @@ class NarrowIntegers(Pass):
     """
 
     name = "narrow-integers"
-    summary = "compute integers with 32 bits on a GPU where these hold them"
+    summary = "compute integers with 32 bits where these hold them, on a GPU and in walks"
     anchor = "func.func"
     asks_target = True
 
     def run(self, op: Operation, context: PassContext) -> None:
-        if not target_of(context).is_gpu:
-            return
+        is_gpu = target_of(context).is_gpu
         for outer in op.regions[0].blocks[0].ops:
-            bodies = outer.block.ops if isinstance(outer, loop.GroupOp) else [outer]
-            for compute in bodies:
+            for compute in _computes_of(outer) if is_gpu else _walked(outer):
                 if isinstance(compute, loop.ComputeOp) and _has_wide(compute.block):
                     if not context.spend("narrow-integers", compute):
                         return
@@ -65,6 +64,19 @@ def _has_wide(block: Block) -> bool:
 
 def _is_wide(value: Value) -> bool:
     return value.type is i64
+
+
+
+def _computes_of(outer: Operation) -> Iterator[Operation]:
+    """An operation, or the members of a group."""
+    yield from outer.block.ops if isinstance(outer, loop.GroupOp) else [outer]
+
+
+def _walked(outer: Operation) -> Iterator[Operation]:
+    """The members of the walks in a group."""
+    for member in _computes_of(outer) if isinstance(outer, loop.GroupOp) else ():
+        if isinstance(member, loop.GroupOp) and member.carried:
+            yield from member.block.ops
 
 
 class _Narrower:

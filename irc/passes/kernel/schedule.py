@@ -31,6 +31,7 @@ from irc.passes.kernel.axis_costs import (
     scalar_cost,
     step_along,
 )
+from irc.passes.kernel.cpu.collapse import find_collapses
 from irc.passes.kernel.cpu.contraction.by_size import schedule_by_size
 from irc.passes.kernel.cpu.contraction.choose import is_open, schedule_tiles
 from irc.passes.kernel.cpu.contraction.measured import Measured
@@ -40,7 +41,6 @@ from irc.passes.kernel.cpu.plan import (
     Axis,
     CpuMember,
     CpuPlan,
-    find_collapses,
     is_transposed,
     plan_for_cpu,
 )

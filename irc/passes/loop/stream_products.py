@@ -55,8 +55,6 @@ class StreamProducts(Pass):
     asks_target = True
 
     def run(self, op: Operation, context: PassContext) -> None:
-        if not target_of(context).is_gpu:
-            return
         block = op.regions[0].blocks[0]
         streams, roots = list[list[Operation]](), set[Operation]()
         for product in [op for op in block.ops if _is_own_product(op)]:
@@ -103,8 +101,8 @@ class StreamProducts(Pass):
     ) -> None:
         """Choose the axes of a group's rows and stream. Raises InternalError where a group with
         other axes streams nothing."""
-        gpu = target_of(context).gpu
-        headed = split_heads(group, plan, space, gpu)
+        target = target_of(context)
+        headed = split_heads(group, plan, space, target.gpu) if target.is_gpu else group
         if headed is not group:
             group, (plan, space) = headed, _streamed(headed)
         blocked = stream_blocks(group, plan, space)
@@ -112,7 +110,9 @@ class StreamProducts(Pass):
             context.remark(f"all blocks are looked at: {blocked}", group)
         elif blocked is not group:
             group, (plan, space) = blocked, _streamed(blocked)
-        group, parts = split_stream(group, plan, space, gpu)
+        if not target.is_gpu:
+            return
+        group, parts = split_stream(group, plan, space, target.gpu)
         if parts > 1:
             _streamed(group)
             context.remark(f"the stream is walked over in {parts} parts", group)
@@ -241,7 +241,10 @@ def _inline_maps(members: Sequence[Operation]) -> None:
                 maker = read.source.defining_op
                 if maker in inside or not isinstance(maker, loop.ComputeOp) or not is_map(maker):
                     continue
-                if len(maker.block) > LONGEST_MAP or not _is_large(maker, member):
+                # A number of the point alone says where something is read.
+                if len(maker.block) > LONGEST_MAP or not (
+                    _is_large(maker, member) or not any(maker.reads)
+                ):  # fmt: skip
                     continue
                 value = substitute_read(read, maker, extents_of(member))
                 read.results[0].replace_all_uses_with(value)

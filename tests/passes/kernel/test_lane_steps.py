@@ -10,11 +10,11 @@ from irc.dialects import loop
 from irc.ir.symbols import Dim, ceildiv, evaluate, floordiv, maximum, minimum, symbol
 from irc.ir.types import i64
 from irc.passes.common.bodies import axis
+from irc.passes.kernel.cpu.collapse import can_collapse
 from irc.passes.kernel.cpu.plan import (
     Access,
     Axis,
     Storage,
-    can_collapse,
     is_transposed,
     lane_stride,
     plan_for_cpu,

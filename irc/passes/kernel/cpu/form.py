@@ -129,7 +129,7 @@ class _CpuKernel:
     def _contractions(self) -> None:
         """The members that are contractions in tiles."""
         plan = self.plan
-        grid = dim_product([axis.extent for axis in plan.shared])
+        grid = plan.parts_of(dim_product([axis.extent for axis in plan.shared]))
         self.tiled: dict[CpuMember, TiledStage] = {}
         schedules = self.member_schedules[len(plan.once) :]
         for member, schedule in zip(plan.members, schedules, strict=True):
@@ -265,7 +265,8 @@ class _CpuKernel:
             for group in inner_groups(member.compute, plan.op):
                 if group not in inside:
                     names = {a.name for a in group.axis_list} - {axis.name for axis in bound}
-                    inside[group] = InnerPoints([a for a in member.own if a.name in names])
+                    axes = [a for a in member.own if a.name in names]
+                    inside[group] = InnerPoints(axes, self._limit(group))
                     place.append(inside[group])
                 bound += inside[group].axes
                 place = inside[group].stages
@@ -279,6 +280,16 @@ class _CpuKernel:
             stage.bind(self.state, [next(memory) for _ in stage.workspaces], self.scope)
             place.append(stage)
         self.nests = [stage for stage in leaves_of(self.stages) if isinstance(stage, Nest)]
+
+    def _limit(self, group: loop.GroupOp) -> Value | None:
+        """What a group's number of steps is where it is computed. Raises InvalidIR."""
+        value = group.limit
+        if value is None:
+            return None
+        value = self.plan.storage[value].value if value in self.plan.storage else value
+        if self.plan.storage[value].kind != "register":
+            raise InvalidIR("the limit of a walk is made beside it", op=group)
+        return value
 
     def _nest(
         self, state: KernelState, member: CpuMember, schedule: CpuSchedule,
@@ -319,7 +330,7 @@ class _CpuKernel:
     def _scratch(self) -> None:
         shared = self.state.shared
         lanes = 1 if shared is None else shared.width * shared.copies
-        for place in self.plan.storage.values():
+        for place in {each.value: each for each in self.plan.storage.values()}.values():
             if place.kind in ("scratch", "table"):
                 # Of no elements, too: nothing is written there.
                 count = max(place.count, 1) * (lanes if place.kind == "scratch" else 1)

@@ -8,7 +8,7 @@ expressions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -30,12 +30,12 @@ from irc.ir.symbols import (
     dim_sum,
     free_symbols,
     known_divisor,
+    minimum,
     substitute,
     symbol,
     terms_of,
 )
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
-from irc.passes.kernel.cpu.schedule import Pairs
 from irc.passes.kernel.plan.plan import Plan
 from irc.passes.kernel.plan.updates import (
     copy_of,
@@ -48,6 +48,12 @@ from irc.passes.kernel.plan.updates import (
 
 SET_APART = 16
 """Private parts have multiples of so many elements, so that vectors begin where lines do."""
+PARTS_APART = 17
+"""Lines more that a private part of a page or more has: parts of several arrays, of powers of two,
+else lie at places that a processor takes for each other (a Zen 3: 234 ms rather than 33 for the
+attention of 8 heads of 1024 rows, in blocks of 128 rows and steps of 256 columns)."""
+PAGE_LINES = 64
+"""Lines of a page of 4096 bytes."""
 REGISTERS = ("register", "sums")
 """The kinds of storage that are no memory."""
 FIRST_POINT = "_first_point"
@@ -144,7 +150,8 @@ class CpuPlan:
     `once`: what each call computes before its first point, in order.
 
     initialized: pairs (input, output) of which the output holds the input's elements already;
-    updates: those of them that may be one memory.
+    updates: those of them that may be one memory. parts: of memory of the kernel's own, most that
+    there are, as no more threads take its points; 0: one for each point.
     """
 
     op: Operation
@@ -157,14 +164,20 @@ class CpuPlan:
     initialized: list[tuple[Value, Value]] = attrs.field(factory=list)
     updates: list[tuple[Value, Value]] = attrs.field(factory=list)
     once: list[CpuMember] = attrs.field(factory=list)
+    parts: int = 0
+
+    def parts_of(self, points: Dim) -> Dim:
+        """How many parts memory of the kernel's own has."""
+        return minimum(points, self.parts) if self.parts else points
 
     def memory_type(self, output: Value) -> TensorType:
-        """The type of an output's memory: its own, or a part for each point of the shared axes."""
+        """The type of an output's memory: its own, or parts of which a call has one."""
         place, type_ = self.storage.get(output), output.type
         assert isinstance(type_, TensorType)
         if place is None or place.kind != "private":
             return type_
-        sizes = (dim_product([axis.extent for axis in self.shared]), place.count)
+        points = dim_product([axis.extent for axis in self.shared])
+        sizes = (self.parts_of(points), place.count)
         return TensorType(sizes, type_.element, contiguous_strides(sizes), type_.device)
 
     @property
@@ -178,7 +191,8 @@ class CpuPlan:
         return self._bytes("table")
 
     def _bytes(self, kind: str) -> int:
-        places = [p for p in self.storage.values() if p.kind == kind]
+        # What a walk carries has a place for each of its values, which are one memory.
+        places = {p.value: p for p in self.storage.values() if p.kind == kind}.values()
         return sum(p.count * element_bytes(p.element) for p in places)
 
     @property
@@ -197,15 +211,19 @@ class CpuPlan:
 
 
 def plan_for_cpu(
-    flat: Plan, copying: bool = False, scratch: int = SCRATCH_BYTES, private: bool = False
-) -> CpuPlan:
+    flat: Plan, copying: bool = False, scratch: int = SCRATCH_BYTES, private: bool = False,
+    parts: int = 0,
+) -> CpuPlan:  # fmt: skip
     """The plan of a kernel for a cpu. Raises InvalidIR.
 
     copying: arrays that a scatter starts from are copied first; else the outputs hold them already.
     scratch: bytes that what members hand on takes on the stack. private: where that is more, a call
-    has memory of its own for one point; else the program has an array of all points.
+    has memory of its own for one point; else the program has an array of all points. parts: of
+    such memory, at most (0: one for each point).
     """
-    return _Placer(flat, copying, scratch, private).run()
+    plan = _Placer(flat, copying, scratch, private).run()
+    plan.parts = parts
+    return plan
 
 
 class _Placer:
@@ -281,9 +299,13 @@ class _Placer:
     def _place_locals(self) -> None:
         plan, shared = self.plan, len(self.plan.shared)
         room = self.scratch - plan.scratch_bytes - plan.table_bytes
+        carried = {each.following: each for each in self.flat.carried}
         for compute in self.computes:
             for result in compute.results:
                 if result in plan.storage:
+                    continue
+                if result in carried:
+                    plan.storage[result] = self._carried(carried[result])
                     continue
                 inside = inner_groups(compute, plan.op)
                 skip = len(inside[-1].axis_list) if inside else shared
@@ -292,6 +314,18 @@ class _Placer:
                     room -= place.count * element_bytes(place.element)
                 elif place.kind in ("argument", "private"):
                     plan.outputs.append(result)
+
+    def _carried(self, each: loop.LoopCarried) -> Storage:
+        """Where a walk puts what it carries to its next step: where the last one found it. Raises
+        InvalidIR."""
+        place = self.plan.storage[self.flat.alias.get(each.init, each.init)]
+        skip = place.skip + 1
+        if place.kind not in ("private", "scratch") or (
+            strides_of(each.following.type)[skip:] != place.strides
+        ):  # fmt: skip
+            text = "what a walk carries lies otherwise behind a step, or is no memory"
+            raise InvalidIR(text, op=each.following.defining_op)
+        return Storage(place.kind, place.value, place.strides, skip, place.count)
 
     def _member(self, op: loop.ComputeOp) -> CpuMember:
         taken = {a.name for a in self.plan.shared}
@@ -426,100 +460,10 @@ def local_storage(value: Value, shared: int, room: int, private: bool = False) -
     strides = strides_of(type_)[shared:]
     reach = dim_sum([(n - 1) * step for n, step in zip(sizes, strides, strict=True)])
     if private and isinstance(count, int) and isinstance(reach, int):
-        return Storage("private", value, strides, shared, -(-(reach + 1) // SET_APART) * SET_APART)
+        lines = -(-(reach + 1) // SET_APART)
+        lines += PARTS_APART if lines >= PAGE_LINES else 0
+        return Storage("private", value, strides, shared, lines * SET_APART)
     return Storage("argument", value, strides_of(type_))
-
-
-# -- collapsing axes
-
-
-def find_collapses(
-    plan: CpuPlan, whole: Collection[CpuMember] = ()
-) -> tuple[Pairs, list[Pairs]]:
-    """Pairs (outer, inner) of axes that may become one, in the order in which to apply them: of
-    the shared axes, and of each member's own (`everybody`).
-
-    Two axes collapse when every expression steps along the outer one by as much as along the
-    whole of the inner one. The plan is changed as `apply_collapses` does. whole: members that
-    keep their own axes.
-    """
-    everything = [a for m in plan.members for a in m.accesses()]
-    shared = _collapse_list(plan.shared, everything, True)
-    own: list[Pairs] = []
-    for member in plan.everybody:
-        if member in whole:
-            own.append([])
-            continue
-        ordered = any(o.kind == "scatter" for o in member.compute.output_list)
-        own.append(_collapse_list(member.own, list(member.accesses()), not ordered))
-    return shared, own
-
-
-def _collapse_list(
-    axes: list[Axis], accesses: list[Access], any_order: bool
-) -> Pairs:
-    pairs: Pairs = []
-    drop_units(axes, accesses)
-    changed = True
-    while changed:
-        changed = False
-        for outer in axes:
-            for inner in axes:
-                if outer is inner or (not any_order and axes.index(outer) + 1 != axes.index(inner)):
-                    continue
-                if can_collapse(outer, inner, accesses):
-                    collapse(axes, accesses, outer, inner)
-                    pairs.append((outer.name, inner.name))
-                    changed = True
-                    break
-            if changed:
-                break
-    return pairs
-
-
-def drop_units(axes: list[Axis], accesses: Iterable[Access]) -> None:
-    """Remove the axes of one point."""
-    units = {a.name: 0 for a in axes if a.extent == 1 and a.kind != "scan"}
-    if units:
-        axes[:] = [a for a in axes if a.name not in units]
-        for access in accesses:
-            access.expression = substitute(access.expression, units)
-
-
-def can_collapse(outer: Axis, inner: Axis, accesses: Iterable[Access]) -> bool:
-    """Whether every access steps along `outer` by as much as along all of `inner`."""
-    if outer.kind != inner.kind or outer.kind == "scan":
-        return False
-    for access in accesses:
-        # Equal steps hold neither axis: the one along `outer` has no `outer`, an extent no axis.
-        inside = coefficient(access.expression, inner.name)
-        if inside is None or coefficient(access.expression, outer.name) != inside * inner.extent:
-            return False
-    return True
-
-
-def collapse(axes: list[Axis], accesses: Iterable[Access], outer: Axis, inner: Axis) -> None:
-    """Make `inner` stand for both axes."""
-    inner.extent = inner.extent * outer.extent
-    axes.remove(outer)
-    for access in accesses:
-        access.expression = substitute(access.expression, {outer.name: 0})
-
-
-def apply_collapses(
-    op: Operation, axes: list[Axis], accesses: list[Access], pairs: Iterable[tuple[str, str]]
-) -> None:
-    """Drop the axes of one point and collapse those that a schedule names. Raises InvalidIR
-    where that is not legal."""
-    drop_units(axes, accesses)
-    for outer_name, inner_name in pairs:
-        named = {a.name: a for a in axes}
-        outer, inner = named.get(outer_name), named.get(inner_name)
-        if outer is None or inner is None or not can_collapse(outer, inner, accesses):
-            raise InvalidIR(
-                f"the schedule collapses the axes {outer_name} and {inner_name}, which don't", op=op
-            )
-        collapse(axes, accesses, outer, inner)
 
 
 # -- how an expression changes from lane to lane

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from irc.dialects import arith
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, Range
-from irc.ir.types import TensorType
+from irc.ir.types import TensorType, index
 from irc.passes.kernel.cpu.contraction.products import ProductWriter
 from irc.passes.kernel.cpu.contraction.tiling import simplify_places, tiling_of
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
@@ -97,25 +98,41 @@ class TiledStage:
 
 class InnerPoints:
     """A group inside: its stages, for each point of the axes that it has more than the one around
-    it."""
+    it. limit: a number of which there are no more steps of a walk."""
 
-    def __init__(self, axes: list[Axis]) -> None:
-        self.axes = axes
+    def __init__(self, axes: list[Axis], limit: Value | None = None) -> None:
+        self.axes, self.limit = axes, limit
         self.stages: list[Stage] = []
 
     def run(self, state: KernelState, scope: VectorScope) -> None:
         """All points."""
-        over_points(state.emitter, self.axes, scope,
-                    lambda inner: run_stages(state, self.stages, inner))  # fmt: skip
+        emitter = state.emitter
+
+        def body(inner: VectorScope) -> None:
+            run_stages(state, self.stages, inner)
+
+        if self.limit is None:
+            over_points(emitter, self.axes, scope, body)
+            return
+        content = scope.values[self.limit]
+        count = content[0] if isinstance(content, list) else content
+        steps: Scalar = emitter.add(arith.IndexCastOp, (count,), index)
+        if self.axes:
+            steps = emitter.least(steps, emitter.scalar(self.axes[0].extent, scope))
+            over_points(emitter, self.axes, scope, body, steps)
+        else:  # an axis of one point
+            emitter.when(emitter.compare("sgt", steps, 0), lambda: body(scope.child(OUTER)))
 
 
 Stage: TypeAlias = Nest | TiledStage | InnerPoints
 
 
 def over_points(
-    emitter: Emitter, axes: Sequence[Axis], scope: VectorScope, body: Callable[[VectorScope], None]
-) -> None:
-    """Run `body(scope)` at each point of some axes, outermost first."""
+    emitter: Emitter, axes: Sequence[Axis], scope: VectorScope,
+    body: Callable[[VectorScope], None], end: Scalar | None = None,
+) -> None:  # fmt: skip
+    """Run `body(scope)` at each point of some axes, outermost first. end: of the first one, if that
+    is not its extent."""
     if not axes:
         body(scope)
         return
@@ -126,7 +143,8 @@ def over_points(
         over_points(emitter, axes[1:], inner, body)
         return []
 
-    emitter.for_loop(0, emitter.scalar(axes[0].extent, scope), 1, (), at)
+    end = emitter.scalar(axes[0].extent, scope) if end is None else end
+    emitter.for_loop(0, end, 1, (), at)
 
 
 def leaves_of(stages: Sequence[Stage]) -> list[Nest | TiledStage]:

@@ -34,7 +34,7 @@ class Plan:
     and has axes of its own alone. inputs: the arrays that are read, in the order of the kernel's
     arguments. outputs: (result of `op`, the member's value that it holds), in their order.
     initialized: (input, result) of scatters: the result holds the input's elements already.
-    alias: the members' values that the results of nested groups are.
+    alias: the members' values that the results of nested groups are. carried: what walks carry.
     """
 
     op: Operation
@@ -45,6 +45,7 @@ class Plan:
     initialized: list[tuple[Value, Value]]
     alias: dict[Value, Value]
     once: list[loop.ComputeOp]
+    carried: list[loop.LoopCarried] = attrs.field(factory=list)
 
     @property
     def is_lone(self) -> bool:
@@ -57,9 +58,10 @@ def flatten(op: Operation) -> Plan:
     computes: list[loop.ComputeOp] = []
     once: list[loop.ComputeOp] = []
     alias: dict[Value, Value] = {}
+    carried: list[loop.LoopCarried] = []
     outputs: list[tuple[Value, Value]]
     if isinstance(op, loop.GroupOp):
-        _collect(op, computes, once, alias)
+        _collect(op, computes, once, alias, carried)
         if not computes:
             raise InvalidIR("a loop.group without a loop.compute that has its axes", op=op)
         axes = list(op.axis_list)
@@ -84,7 +86,7 @@ def flatten(op: Operation) -> Plan:
         for result in compute.results_of(number)
         if result in results
     ]
-    return Plan(op, axes, members, inputs, outputs, initialized, alias, once)
+    return Plan(op, axes, members, inputs, outputs, initialized, alias, once, carried)
 
 
 def _collect(
@@ -92,12 +94,19 @@ def _collect(
     computes: list[loop.ComputeOp],
     once: list[loop.ComputeOp],
     alias: dict[Value, Value],
+    carried: list[loop.LoopCarried],
 ) -> None:
     for inner in op.block.ops:
         if isinstance(inner, loop.ComputeOp):
             (once if op.is_once(inner) else computes).append(inner)
         elif isinstance(inner, loop.GroupOp):
-            _collect(inner, computes, once, alias)
+            # What a walk carries is one array, in the memory of what it begins with.
+            alias |= {value: alias.get(each.init, each.init) for each in inner.carried
+                      for value in (each.argument, each.result)}  # fmt: skip
+            carried += inner.carried
+            _collect(inner, computes, once, alias, carried)
+            if inner.carried:
+                continue
             for result, value in zip(inner.results, inner.yield_op.values, strict=True):
                 alias[result] = alias.get(value, value)
         elif not isinstance(inner, loop.YieldOp):

@@ -22,9 +22,10 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.renaming import rename_symbols
 from irc.ir.symbols import Dim, dim_product, free_symbols, symbol
 from irc.ir.types import ImpossibleSizeError
+from irc.passes.kernel.cpu.collapse import find_collapses
 from irc.passes.kernel.cpu.contraction.choose import TILES, schedule_tiles
 from irc.passes.kernel.cpu.contraction.tiling import simplify_places
-from irc.passes.kernel.cpu.plan import find_collapses, plan_for_cpu
+from irc.passes.kernel.cpu.plan import plan_for_cpu
 from irc.passes.kernel.plan.plan import flatten
 from irc.target import Target
 

@@ -16,6 +16,7 @@ from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, coefficient
 from irc.ir.types import element_bytes
+from irc.passes.kernel.cpu.collapse import find_collapses
 from irc.passes.kernel.cpu.contraction.ahead import copies_ahead, parts_of, tiles_of
 from irc.passes.kernel.cpu.contraction.axes import axes_of, points_of
 from irc.passes.kernel.cpu.contraction.fetching import rows_ahead
@@ -45,7 +46,7 @@ from irc.passes.kernel.cpu.contraction.tiling import (
     simplify_places,
 )
 from irc.passes.kernel.cpu.contraction.woven import may_weave
-from irc.passes.kernel.cpu.plan import Axis, CpuPlan, find_collapses, lane_stride
+from irc.passes.kernel.cpu.plan import Axis, CpuPlan, lane_stride
 from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
 from irc.passes.kernel.plan.plan import Plan
 from irc.target import Target

@@ -40,9 +40,9 @@ class _ContractionKernel:
         self.tiling, self.plan, self.schedule = tiling, tiling.plan, tiling.schedule
         self.symbols = [name for name in kernel_symbols(self.plan) if name != tiling.rows.name]
         self._points()
-        self.products = ProductWriter(tiling, self.grid, ranges)
-        self.workspaces = self.products.workspaces
         plan = self.plan
+        self.products = ProductWriter(tiling, plan.parts_of(self.grid), ranges)
+        self.workspaces = self.products.workspaces
         self.func = kernel_function(plan, name, self.symbols, self.workspaces.values())
         self.emitter = Emitter(self.func.block)
         self.emitter.location = plan.op.location

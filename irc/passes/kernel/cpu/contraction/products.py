@@ -26,7 +26,7 @@ from irc.passes.kernel.cpu.vectors import Vectors
 
 
 class ProductWriter:
-    """Writes a contraction's products. `grid`: points of the parallel space; `ranges`: of symbols;
+    """Writes a contraction's products. `grid`: parts of its workspaces; `ranges`: of symbols;
     `next_point`: the innermost axis of points that follow each other, whose next one's panel is
     fetched behind the last one of this."""
 

@@ -1,0 +1,118 @@
+"""The pass `expand-streams`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irc.dialects import arith, func, loop
+from irc.ir.core import Operation
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim, symbol
+from irc.ir.types import f32
+from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, plan_for_gpu
+from irc.passes.kernel.gpu.stream_space import StreamSpace, stream_space
+from irc.passes.kernel.plan.plan import flatten
+from irc.passes.loop.stream_products import dissolve
+from irc.passes.loop.stream_walk import StreamWalk
+from irc.target import target_of
+
+
+@register_pass
+class ExpandStreams(Pass):
+    """Makes groups of streamed products (`stream-products`) groups of a CPU's stages: blocks of rows
+    that walk over the stream, step by step.
+
+    The points are blocks of rows. Each lays out its rows of what is multiplied, with the rows side
+    by side, and walks over the stream with what it carries: maxima and sums so far, of each row. A
+    step has a product of some columns of the stream with the rows, its elements' function with the
+    greatest of each row, powers below the maximum so far with their sums, and products of these
+    with what is streamed; sums so far become smaller where the maximum is greater. Behind the walk
+    is what the group gives. Rows are the lanes of vectors all along, so that nothing of the stream
+    is laid out anew, and what is combined over it are vectors. Where lists say which blocks of the
+    stream count, a walk ends behind the last one of its block of rows.
+
+    rows, columns: of a block and of a step (0: the target's `walk_rows`, `walk_columns`).
+
+    Before:
+        %y = loop.group (i0: 8, i1: 512) {
+          %s = loop.compute par(i0: 8, i1: 512, i2: 512) red(i3: 64) -> reduce(sum, f32) {...}
+          %m = loop.compute par(i0: 8, i1: 512) red(i2: 512) -> reduce(max, f32) {...}
+          ... }
+    After:
+        %y = loop.group (i0: 8, block: 8) schedule ... {
+          %q = loop.compute par(i0: 8, block: 8, depth0: 64, row: 64) -> map {...}
+          %m0 = ...
+          %l, %o = loop.group (i0: 8, block: 8, step: 2) iter_args(%m0, ...) schedule ... {
+            %s = loop.compute par(i0: 8, block: 8, step: 2, column: 256, row: 64) red(depth0: 64) -> reduce(sum, f32) {...}
+            ... }
+          %y = loop.compute par(i0: 8, block: 8, width: 64, row: 64) -> scatter(set, [...]) {...}
+          loop.yield %y }
+    """  # noqa: E501
+
+    name = "expand-streams"
+    summary = "make streamed products on a CPU blocks of rows that walk over the stream"
+    preserves = "real"
+    asks_target = True
+    rows: int = 0
+    columns: int = 0
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        target = target_of(context)
+        if target.is_gpu:
+            return
+        functions = [o for o in op.regions[0].blocks[0].ops if isinstance(o, func.FuncOp)]
+        for group in [o for function in functions for o in function.block.ops]:
+            if not isinstance(group, loop.GroupOp) or group.schedule is not None:
+                continue
+            members = [op for op in group.block.ops if isinstance(op, loop.ComputeOp)]
+            flat = flatten(group)
+            # Products of irc's own in a group of rows are there for this alone.
+            if flat.once or all(member.schedule is None for member in members):
+                continue
+            plan = plan_for_gpu(flat)
+            space = stream_space(plan)
+            reason = space if isinstance(space, str) else why_not(plan, space)
+            if isinstance(space, str) or reason:
+                context.remark(f"products are not streamed: {reason}", group)
+                dissolve(group)
+                continue
+            rows = self.rows or target.features.walk_rows
+            columns = self.columns or target.features.walk_columns
+            walk = StreamWalk(group, plan, space, rows, columns, target)
+            context.remark(f"blocks of {walk.at.rows} rows walk over {walk.at.columns} "
+                           "columns at a time", group)  # fmt: skip
+            walk.run()
+            context.count("expanded")
+
+
+def why_not(plan: GpuPlan, space: StreamSpace) -> str:
+    """Why a group's stages have no form; "" if they have one."""
+    inside = {result for member in plan.members for result in member.compute.results}
+    for member in plan.members:
+        here = [*member.rows, *(axis.name for axis in space.axes_of(member))]
+        places = [symbol(name) for name in here]
+        for read in member.compute.reads:
+            if read.source not in inside:
+                continue
+            if read.mask is not None or read.positions or list(read.indices) not in (
+                places, places[: len(member.rows)], [*places, *_columns_of(member, places)]
+            ):  # fmt: skip
+                return "a member reads another one's result at another place"
+    for each in space.combined:
+        element = each.origin.attr.accumulator
+        if element is not f32:
+            return f"it combines {element}"
+    if any(not isinstance(c.product, arith.MulFOp) for _, c in space.products):
+        return "it multiplies integers"
+    for member in space.behind:
+        if len(member.own) > 1:
+            return "what follows has several columns"
+    return ""
+
+
+def _columns_of(member: GpuMember, places: Sequence[Dim]) -> list[Dim]:
+    names = [symbol(axis.name) for axis in member.own if axis.kind == "par"]
+    return [name for name in names if name not in places]
+
+
+__all__ = ["ExpandStreams"]

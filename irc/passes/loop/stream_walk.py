@@ -1,0 +1,542 @@
+"""What walks over a stream on a CPU: the stages of a group of streamed products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from irc.analysis.contraction import Contraction
+from irc.analysis.cost import op_cost
+from irc.dialects import arith, graph, loop
+from irc.dialects import math as math_ops
+from irc.ir import attributes as A
+from irc.ir.attributes import Type
+from irc.ir.builder import Builder
+from irc.ir.core import Block, Operation, Value
+from irc.ir.symbols import Dim, floordiv, known_divisible, symbol
+from irc.ir.types import element_bytes, f32, i1, i64, index
+from irc.passes.common.bodies import SEGMENTS, Body, Transplant, ops_needed
+from irc.passes.kernel.cpu.schedule import CpuSchedule
+from irc.passes.kernel.gpu.combine import largest
+from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, Origin
+from irc.passes.kernel.gpu.stream_space import Streamed, StreamSpace, limit_of
+from irc.passes.loop.stream_points import (
+    BLOCK,
+    COLUMN,
+    LANE,
+    PANEL,
+    STEP,
+    WIDTH,
+    Axes,
+    StreamPoints,
+    array,
+)
+from irc.target import Target
+
+COMBINE = {"sum": "arith.addf", "prod": "arith.mulf", "max": "arith.maximumf",
+           "min": "arith.minimumf"}  # fmt: skip
+IDENTITY = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
+
+Read = tuple[Value, list[Dim]]
+"""An array, and where it is read."""
+
+
+class _StepOutputs:
+    """What one compute gives, each value once."""
+
+    def __init__(self) -> None:
+        self.kinds = list[loop.ResultAttr]()
+        self.values = list[Value]()
+        self.types = list[Type]()
+
+    def add(self, output: loop.ResultAttr, value: Value, type_: Type) -> int:
+        """The number of an output."""
+        for number, known in enumerate(zip(self.kinds, self.values, strict=True)):
+            if known == (output, value):
+                return number
+        self.kinds.append(output)
+        self.values.append(value)
+        self.types.append(type_)
+        return len(self.values) - 1
+
+
+@attrs.frozen(eq=False)
+class _WalkState:
+    """Something combined over the stream: what a walk begins with, and carries."""
+
+    each: Streamed
+    init: Value
+    argument: Value
+    width: tuple[tuple[Any, Dim], ...]
+
+
+class _Copier(Transplant):
+    """Copies what a member computes of a point, and all that it is made of in its group."""
+
+    def __init__(
+        self, walk: StreamWalk, member: GpuMember, body: Body, own: Mapping[str, Dim],
+        mask: Value | None, known: dict[GpuMember, _Copier],
+    ) -> None:  # fmt: skip
+        mapping = dict(zip(member.rows, walk.at.row_places, strict=True)) | dict(own)
+        super().__init__(body, mapping, walk.at.extents, walk.positions(body), mask)
+        self.walk, self.member, self.known = walk, member, known
+        known[member] = self
+
+    def value(self, value: Value) -> Value:
+        """A scalar of the member's body in the new one."""
+        for op in ops_needed(self.member.compute.block, value):
+            if op.results[0] not in self.values:
+                self.copy(op)
+        return self.values.get(value, value)
+
+    def copy(self, op: Operation) -> None:
+        result = op.results[0]
+        if result in self.walk.tops:
+            self.values[result] = self.into.read(*self.walk.tops[result])
+        elif op in self.walk.always:
+            self.values[result] = self.values[op.operands[1]]
+        elif (outcome := self.walk.outcome(op)) is not None:
+            self.values[result] = self.into.constant(outcome, i1)
+        else:
+            super().copy(op)
+
+    def _read(self, op: loop.ReadOp) -> Value:
+        origin = self.walk.plan.origin(op.source)
+        if origin is None:
+            return super()._read(op)
+        place = self.walk.places.get((origin.member, origin.output))
+        if place is not None:
+            return self.walk.ended(self.into, origin.attr, self.into.read(*place))
+        # A map: what it is of, at the same point.
+        maker = self.known.get(origin.member)
+        if maker is None:
+            names = (axis.name for axis in origin.member.own)
+            here = [self.mapping[axis.name] for axis in self.member.own]
+            own = dict(zip(names, here, strict=True))
+            maker = _Copier(self.walk, origin.member, self.into, own, self.mask, self.known)
+        return maker.value(origin.member.compute.yield_op.values[origin.output])
+
+
+class StreamWalk:
+    """The stages of one group."""
+
+    def __init__(
+        self, group: loop.GroupOp, plan: GpuPlan, space: StreamSpace, rows: int, columns: int,
+        target: Target,
+    ) -> None:  # fmt: skip
+        self.at = StreamPoints(group, space.stream, rows, columns, target)
+        self.plan, self.space = plan, space
+        #: Where computes are put.
+        self.builder = Builder.before(group)
+        #: Where outputs of members are read, and scalars that are maxima so far.
+        self.places: dict[tuple[GpuMember, int], Read] = {}
+        self.tops: dict[Value, Read] = {}
+        #: What is the first choice in a walk, whatever else; comparisons with what ends the first
+        #: one (True) or the last one of two walks; and where the second one begins.
+        self.always: frozenset[Operation] = frozenset()
+        self.ends: dict[Operation, bool] = {}
+        self.begin: Value | None = None
+        self.finished = False
+
+    def run(self) -> None:
+        """Put the stages in the group's place."""
+        outer, inside = Builder.before(self.at.group), Block()
+        self.builder = Builder.at_end(inside)
+        self.rows_of = {member: self._laid_out(member, c) for member, c in self.space.scores}
+        states = [self._state(each) for each in self.space.combined]
+        for state, result in zip(states, self._walks(states), strict=True):
+            width = [WIDTH] if state.width else []
+            self.places[self._key(state.each)] = result, [*self.at.here, PANEL, *width, LANE]
+        self.finished = True
+        results = [self._result(outer, *pair) for pair in self.plan.outputs]
+        segments = {SEGMENTS: A.DenseIntsAttr((len(results), 0, 0))}
+        inside.append(loop.YieldOp(results, (), segments, (), self.at.group.location))
+        several = [place.name for place, size in self.at.points if size != 1]
+        top = CpuSchedule(collapse=[], outer=several, scratch=0, vector_axis="")
+        group = self.at.group_of(inside, self.at.axes(), top, [], [r.type for r in results])
+        outer.insert(group)
+        for old, new in zip(self.at.group.results, group.results, strict=True):
+            new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+        self.at.group.erase()
+
+    def _copier(
+        self, member: GpuMember, body: Body, own: Mapping[str, Dim], mask: Value | None,
+        known: dict[GpuMember, _Copier] | None = None,
+    ) -> _Copier:  # fmt: skip
+        known = {} if known is None else known
+        return known.get(member) or _Copier(self, member, body, own, mask, known)
+
+    def _streamed(self, member: GpuMember) -> dict[str, Dim]:
+        """The places of a member's axes that are the stream."""
+        places = [*self.at.place]
+        if self.begin is not None:
+            places[0] = places[0] + floordiv(symbol(loop.placeholder(0)), self.at.turns)
+        names = (axis.name for axis in self.space.axes_of(member))
+        return dict(zip(names, places, strict=True))
+
+    @property
+    def _of_rows(self) -> list[Dim]:
+        """Where something of a step has a number for each row."""
+        return [*self.at.stepped, PANEL, LANE]
+
+    @staticmethod
+    def _key(each: Streamed) -> tuple[GpuMember, int]:
+        return origin_key(each.origin)
+
+    # -- before the walk
+
+    def _laid_out(self, member: GpuMember, contraction: Contraction) -> Value:
+        """The rows of a product's first factor, side by side for each term."""
+        body = Body()
+        depth = depth_of(contraction)
+        self.at.extents |= {place.name: size for place, size in depth}
+        mask = self.at.row_mask(body)
+        own = {axis.name: place for axis, (place, _) in zip(contraction.depth, depth, strict=True)}
+        value = self._copier(member, body, own, mask).value(contraction.left.value)
+        if mask is not None:
+            value = body.select(mask, value, body.zero(value.type))
+        return self.at.map(self.builder, self.at.row_axes(*depth), [value], body)[0]
+
+    def _state(self, each: Streamed) -> _WalkState:
+        """What a sum or an extreme is before the walk; a maximum is finite, so that gaps from it
+        are numbers."""
+        body, output = Body(), each.origin.attr
+        number = -largest(f32) if output.combiner == "max" else IDENTITY[output.combiner]
+        width: tuple[tuple[Any, Dim], ...] = ()
+        if each.contraction is not None:
+            (axis,) = [a for a in each.origin.member.own if a.kind == "par"]
+            width = ((WIDTH, axis.extent),)
+            self.at.extents["width"] = axis.extent
+        value = body.constant(number, f32)
+        (init,) = self.at.map(self.builder, self.at.row_axes(*width), [value], body)
+        return _WalkState(each, init, init, width)
+
+    def _limits(self, ends: Sequence[Sequence[tuple[GpuMember, Operation]]]) -> list[Value]:
+        """How many steps a block of rows has in some walks, one behind the other, by its first row.
+        ends: of each, comparisons with where it ends; the last of them counts."""
+        body, before, limits = Body(), None, list[Value]()
+        for several in ends:
+            last = None
+            for member, end in several:
+                copier = self._copier(member, body, {}, None)
+                copier.mapping = {**copier.mapping, member.rows[-1]: BLOCK * self.at.rows}
+                value = copier.value(end.operands[1])
+                if value.type is not i64:
+                    cast = "arith.index_cast" if value.type is index else "arith.extsi"
+                    value = body.op(cast, value, type=i64)
+                last = value if last is None else body.op("arith.maxsi", last, value)
+            assert last is not None
+            steps = last if before is None else body.op("arith.subi", last, before)
+            before = last
+            if self.at.turns != 1:
+                steps = body.op("arith.muli", steps, self._integer(body, self.at.turns))
+            limits.append(steps)
+        body.finish(limits)
+        axes = self.at.axes()
+        types = [array(i64, [axis.extent for axis in axes])] * len(limits)
+        schedule = CpuSchedule(collapse=[], vector_axis="", order=[], chunks={}, streams=False,
+                               partial=[])  # fmt: skip
+        outputs = [loop.MAP] * len(limits)
+        return list(self.at.compute(self.builder, axes, outputs, types, body, schedule).results)
+
+    @staticmethod
+    def _integer(body: Body, dim: Dim) -> Value:
+        if isinstance(dim, int):
+            return body.constant(dim, i64)
+        return body.op("arith.index_cast", body.index(dim), type=i64)
+
+    # -- the walk
+
+    def _walks(self, states: list[_WalkState]) -> Sequence[Value]:
+        """What is combined behind all steps. Where lists name blocks whose scores all count, and
+        others, these are two walks."""
+        limit = limit_of(self.plan, self.space)
+        if limit is None:
+            return self._walk(states, []).results
+        places: dict[Value, list[tuple[GpuMember, Operation]]] = {}
+        known: dict[GpuMember, _Copier] = {}
+        body = Body()
+        for member, end in limit.ends:
+            copier = self._copier(member, body, {}, None, known)
+            places.setdefault(copier.value(end.operands[1]), []).append((member, end))
+        chosen = {op for _, _, op in limit.chosen}
+        whole = [ends for ends in places.values() if any(end in chosen for _, end in ends)]
+        if len(whole) != 1 or len(places) != 2:
+            return self._walk(states, self._limits([limit.ends])).results
+        (last,) = [ends for ends in places.values() if ends is not whole[0]]
+        limits = self._limits([whole[0], [*whole[0], *last]])
+        self.always = frozenset(op for _, op, _ in limit.chosen)
+        first = self._walk(states, limits[:1])
+        self.always, self.begin = frozenset(), limits[0]
+        self.ends = {end: True for _, end in whole[0]} | {end: False for _, end in last}
+        states = [attrs.evolve(state, init=result)
+                  for state, result in zip(states, first.results, strict=True)]  # fmt: skip
+        for value in [*self.tops]:
+            del self.tops[value]
+        second = self._walk(states, limits[1:])
+        self.begin, self.ends = None, {}
+        return second.results
+
+    def positions(self, body: Body) -> list[Value]:
+        """Where a walk begins, which the places of the stream name."""
+        if self.begin is None:
+            return []
+        return [body.op("arith.index_cast", body.read(self.begin, self.at.here), type=index)]
+
+    def outcome(self, op: Operation) -> bool | None:
+        """What a comparison with an end is in a walk behind the first one."""
+        if not isinstance(op, arith.CmpIOp) or op.predicate not in ("slt", "sge"):
+            return None
+        for end, is_first in self.ends.items():
+            if end.operands == op.operands:
+                return (op.predicate == "slt") is not is_first
+        return None
+
+    def _walk(self, states: list[_WalkState], ends: Sequence[Value]) -> loop.GroupOp:
+        """The group that is walked along the steps."""
+        inits = [state.init for state in states]
+        block = Block([init.type for init in inits])
+        states = [attrs.evolve(state, argument=argument)
+                  for state, argument in zip(states, block.arguments, strict=True)]  # fmt: skip
+        outside, self.builder = self.builder, Builder.at_end(block)
+        for member, contraction in self.space.scores:
+            scores = self._scores(member, contraction)
+            self.places[member, 0] = scores, [*self.at.stepped, COLUMN, self.at.line]
+        following = dict[_WalkState, Value]()
+        factors = dict[tuple[GpuMember, int], Value]()
+        early = [s for s in states if s.each.power is None and s.each.contraction is None]
+        maxima = {origin_key(s.each.power.maximum) for s in states if s.each.power is not None}
+        first = [s for s in early if self._key(s.each) in maxima]
+        for state, part in self._parts(first, states):
+            following[state], factor = self._raised(state, part)
+            factors[self._key(state.each)] = factor
+            so_far = following[state], self._of_rows
+            for power in (s.each.power for s in states):
+                if power is not None and origin_key(power.maximum) == self._key(state.each):
+                    self.tops[power.top.results[0]] = so_far
+        for state, part in self._parts([s for s in states if s not in first]):
+            power = state.each.power
+            smaller = None if power is None else factors[origin_key(power.maximum)]
+            following[state] = self._added(state, part, smaller)
+        values = [following[state] for state in states]
+        segments = {SEGMENTS: A.DenseIntsAttr((len(values), 0, 0))}
+        block.append(loop.YieldOp(values, (), segments, (), self.at.group.location))
+        self.builder = outside
+        schedule = CpuSchedule(outer=[STEP.name])
+        types = [init.type for init in inits]
+        axes = self.at.axes(stepped=True)
+        group = self.at.group_of(block, axes, schedule, [*inits, *ends], types)
+        return self.builder.insert(group)
+
+    def _scores(self, member: GpuMember, contraction: Contraction) -> Value:
+        """Products of a step's columns with the rows."""
+        body, depth = Body(), depth_of(contraction)
+        own = {axis.name: place for axis, (place, _) in zip(contraction.depth, depth, strict=True)}
+        column = self._column(body, member, contraction, own, depth)
+        places = [place for place, _ in depth]
+        row = body.read(self.rows_of[member], self.at.in_panels(self.at.here, places))
+        body.finish([body.op("arith.mulf", column, row)])
+        return self.at.product(self.builder, body, (COLUMN, self.at.columns), depth)
+
+    def _column(
+        self, body: Body, member: GpuMember, contraction: Contraction, own: Mapping[str, Dim],
+        across: Axes,
+    ) -> Value:  # fmt: skip
+        """What a product has of the stream at a column, and at places of other axes: read where it
+        lies, or from an array of the step's, where it is computed, widened or looked up."""
+        places = self._streamed(member) | dict(own)
+        read = contraction.right.plain
+        whole = known_divisible(self.at.stream[-1], self.at.columns)
+        if read is not None and read.value.type is f32 and not read.positions and whole:
+            return self._copier(member, body, places, None).value(read.value)
+        inside = Body()
+        mask = self.at.column_mask(inside)
+        value = self._copier(member, inside, places, mask).value(contraction.right.value)
+        if mask is not None and not contraction.right.reads_zero:
+            value = inside.select(mask, value, inside.zero(value.type))
+        inside.finish([value])
+        axes = self.at.axes((COLUMN, self.at.columns), *across, stepped=True)
+        type_ = array(value.type, [axis.extent for axis in axes])
+        names = ["column", *(place.name for place, _ in across)]
+        schedule = self.at.vectors(names[-1], names)
+        tile = self.at.compute(self.builder, axes, [loop.MAP], [type_], inside, schedule).results[0]
+        return body.read(tile, [*self.at.stepped, COLUMN, *(place for place, _ in across)])
+
+    def _parts(
+        self, states: Sequence[_WalkState], every: Sequence[_WalkState] = ()
+    ) -> list[tuple[_WalkState, Value]]:
+        """What a step has of some sums and extremes: all that is made of scores is made once. What
+        powers below maxima, of `every` state, are of is kept where it takes longer to make."""
+        if not states:
+            return []
+        body, outputs, numbers = Body(), _StepOutputs(), dict[_WalkState, int]()
+        mask = self.at.column_mask(body)
+        masks = body.both(self.at.row_mask(body), mask)
+        known, kept = dict[GpuMember, _Copier](), dict[Value, int]()
+        at = self.at
+        sizes = [*(size for _, size in at.points), at.steps, at.rows // at.panel]
+        wide = [*sizes, at.columns, at.panel]
+        for state in states:
+            each, member, output = state.each, state.each.origin.member, state.each.origin.attr
+            copier = self._copier(member, body, self._streamed(member), masks, known)
+            value, other = member.compute.yield_op.values[each.origin.output], 0.0
+            if each.contraction is None:
+                other = IDENTITY[output.combiner]
+            else:
+                value, output = not_rounded(each.contraction.left.value), loop.MAP
+            term = content = copier.value(value)
+            if mask is not None:
+                content = body.select(mask, term, body.constant(other, term.type))
+            is_map = each.contraction is not None
+            type_ = array(term.type, wide) if is_map else array(f32, [*sizes, self.at.panel])
+            numbers[state] = outputs.add(output, content, type_)
+            if output.combiner == "max" and self._takes_long(body, term):
+                for element in self._elements(state, every, term, body, masks, known):
+                    kept[element] = outputs.add(loop.MAP, content, array(f32, wide))
+        body.finish(outputs.values)
+        *axes, lane = self.at.row_axes(stepped=True)
+        axes += [loop.AxisAttr("column", "red", self.at.columns), lane]
+        schedule = self.at.vectors("lane", ["panel", "lane", "column"])
+        results = self.at.compute(self.builder, axes, outputs.kinds, outputs.types, body,
+                                schedule).results  # fmt: skip
+        for element, number in kept.items():
+            self.tops[element] = results[number], [*self.at.stepped, PANEL, COLUMN, LANE]
+        return [(state, self._part(state, results[number])) for state, number in numbers.items()]
+
+    def _elements(
+        self, state: _WalkState, every: Sequence[_WalkState], term: Value, body: Body,
+        mask: Value | None, known: dict[GpuMember, _Copier],
+    ) -> list[Value]:  # fmt: skip
+        """The scalars that powers below a maximum are of, where the maximum is of the same."""
+        elements = list[Value]()
+        for each in every:
+            power = each.each.power
+            if power is None or origin_key(power.maximum) != self._key(state.each):
+                continue
+            places = self._streamed(power.member)
+            copier = self._copier(power.member, body, places, mask, known)
+            if copier.value(power.element) is term:
+                elements.append(power.element)
+        return elements
+
+    def _takes_long(self, body: Body, value: Value) -> bool:
+        """Whether a scalar takes longer to make than to write and to read again."""
+        speeds = self.at.target.processor
+        work = sum(op_cost(op, speeds) for op in ops_needed(body.block, value))
+        return work > 2 * (speeds.access + element_bytes(f32) * speeds.byte)
+
+    def _part(self, state: _WalkState, result: Value) -> Value:
+        """What a step adds to a sum or an extreme: products of what was made of scores, or that."""
+        each = state.each
+        if each.contraction is None:
+            return result
+        return self._sums(each.origin.member, each.contraction, result, state)
+
+    def _sums(
+        self, member: GpuMember, contraction: Contraction, factor: Value, state: _WalkState
+    ) -> Value:
+        """A step's part of products over the stream."""
+        body = Body()
+        (column,) = [a for a in member.own if a.kind == "par"]
+        right = self._column(body, member, contraction, {column.name: WIDTH}, state.width)
+        left = body.read(factor, self.at.in_panels(self.at.stepped, [COLUMN]))
+        body.finish([body.op("arith.mulf", right, left)])
+        return self.at.product(self.builder, body, state.width[0], [(COLUMN, self.at.columns)])
+
+    def _raised(self, state: _WalkState, part: Value) -> tuple[Value, Value]:
+        """A maximum behind a step, and the power of e by which sums so far become smaller."""
+        body = Body()
+        before = body.read(state.argument, [*self.at.here, PANEL, LANE])
+        after = body.op("arith.maximumf", before, body.read(part, self._of_rows))
+        gap = body.op("arith.subf", before, after)
+        factor = body.add(math_ops.ExpOp, [gap], f32, {"nonpositive": A.UNIT})
+        axes = self.at.row_axes(stepped=True)
+        following, factors = self.at.map(self.builder, axes, [after, factor], body)
+        return following, factors
+
+    def _added(self, state: _WalkState, part: Value, factor: Value | None) -> Value:
+        """A sum or an extreme behind a step."""
+        body = Body()
+        width = [place for place, _ in state.width]
+        before = body.read(state.argument, [*self.at.here, PANEL, *width, LANE])
+        if factor is not None:
+            before = body.op("arith.mulf", before, body.read(factor, self._of_rows))
+        # Sums of products have their rows as they come.
+        place = [*width, self.at.line] if width else [PANEL, LANE]
+        after = body.op(COMBINE[state.each.origin.attr.combiner], before,
+                        body.read(part, [*self.at.stepped, *place]))  # fmt: skip
+        axes = self.at.row_axes(*state.width, stepped=True)
+        return self.at.map(self.builder, axes, [after], body)[0]
+
+    # -- behind the walk
+
+    def ended(self, body: Body, output: loop.ResultAttr, value: Value) -> Value:
+        """What something combined is: -inf for the maximum of no greater element."""
+        if not self.finished or output.combiner != "max":
+            return value
+        lowest = body.constant(-largest(f32), f32)
+        none = body.op("arith.cmpf", value, lowest, type=i1, predicate="oeq")
+        return body.select(none, body.constant(-math.inf, f32), value)
+
+    def _result(self, outer: Builder, result: Value, value: Value) -> Value:
+        """What the group gives of the rows."""
+        origin = self.plan.origin(value)
+        assert origin is not None
+        body, member = Body(), origin.member
+        mask = self.at.row_mask(body)
+        behind = member in self.space.behind
+        columns = [a for a in member.own if a.kind == "par"] if behind or (
+            origin.attr.kind == "reduce") else []  # fmt: skip
+        own = {axis.name: WIDTH for axis in columns}
+        width = [(WIDTH, axis.extent) for axis in columns]
+        self.at.extents |= {place.name: size for place, size in width}
+        copier = self._copier(member, body, own, mask)
+        places: Sequence[Dim] = [*self.at.row_places, *(place for place, _ in width)]
+        masks, positions = [] if mask is None else [mask], list[Value]()
+        if behind:
+            content = copier.value(member.compute.yield_op.values[origin.output])
+        else:
+            content = self.ended(body, origin.attr, body.read(*self.places[member, origin.output]))
+        if origin.attr.kind == "scatter":
+            init = member.compute.inits[0]
+            yielded = member.compute.yield_op
+            for extra in yielded.extra:
+                copier.value(extra)
+            places, positions = copier.expressions(origin.attr.index_dims, yielded.extra)
+            for each in yielded.masks:
+                masks = [body.both(masks[0] if masks else None, copier.value(each))]  # type: ignore[list-item]
+        else:
+            init = outer.value(graph.Undefined, result_types=result.type)
+        body.finish([content], positions, masks)
+        output = loop.ResultAttr("scatter", "set", None, A.DimsAttr(places))
+        axes = self.at.row_axes(*width)
+        order = ["panel", "lane", *(place.name for place, _ in width)]
+        schedule = self.at.vectors(order[-1], order)
+        return self.at.compute(self.builder, axes, [output], [init.type], body, schedule,
+                             [init]).results[0]  # fmt: skip
+
+
+def origin_key(origin: Origin) -> tuple[GpuMember, int]:
+    """What an output is known by."""
+    return origin.member, origin.output
+
+
+def not_rounded(value: Value) -> Value:
+    """A factor before it was rounded for products of narrower numbers: these are of f32."""
+    wide = value.defining_op
+    narrow = wide.operands[0].defining_op if isinstance(wide, arith.ExtFOp) else None
+    if isinstance(narrow, arith.TruncFOp) and narrow.operands[0].type is value.type:
+        return narrow.operands[0]
+    return value
+
+
+def depth_of(contraction: Contraction) -> list[tuple[Any, Dim]]:
+    """The axes of the terms of a product, by names of their own."""
+    return [(symbol(f"depth{k}"), axis.extent) for k, axis in enumerate(contraction.depth)]
+
+
+__all__ = ["StreamWalk"]
