@@ -1,13 +1,15 @@
-"""Attention whose scores a function changes, by irc, TorchInductor and eager mode on a GPU.
+"""Attention whose scores a function changes, by irc, TorchInductor and eager mode.
 
     python -m bench.streamed_attention [--only NAME,NAME] [--backward] [--sizes B,H,S,D ...]
     python -m bench.streamed_attention --sizes 8,32/8,1x8192,128 8,32,1x4096,128
+    python -m bench.streamed_attention --cpu [--dtype bfloat16] [--threads 1] --sizes 1,8,1024,64
 
 Sizes: a batch, heads (and those of keys and values, where these are fewer), positions (or queries
 and keys), elements of a head. Microseconds of the GPU (the least of two medians of graphs of calls;
 with `--backward` those of the gradients alone, by torch's profiler), sides in turns, how many of
 10^12 operations a second the two products of the forward have, and how many of 10^12 bytes a second
-it reads of keys and values (of a causal or windowed one: of what it sees). `flex` is
+it reads of keys and values (of a causal or windowed one: of what it sees). With `--cpu` calls in
+turns on a CPU, medians of `--rounds` and of their ratios, and 10^9 operations a second. `flex` is
 `torch.nn.attention.flex_attention`, `library` is `scaled_dot_product_attention` of keys that were
 repeated for the heads that share them, as a step of decoding has it; the others are written by
 hand.
@@ -19,6 +21,7 @@ import argparse
 import functools
 import math
 import statistics
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +29,7 @@ import attrs
 import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+from bench.common import print_load
 from bench.operators import gpu_microseconds
 
 Case = Callable[..., torch.Tensor]
@@ -53,6 +57,15 @@ class Sizes:
         both = [int(n) for n in heads.split("/")]
         ends = [int(n) for n in positions.split("x")]
         return Sizes(int(batch), both[0], both[-1], ends[0], ends[-1], int(width))
+
+
+@attrs.frozen
+class Where:
+    """Where calls are measured, of what elements; rounds: of calls on a CPU."""
+
+    device: str
+    dtype: torch.dtype
+    rounds: int
 
 
 def causal(b: Any, h: Any, q: Any, k: Any) -> Any:
@@ -87,13 +100,14 @@ def repeated(x: torch.Tensor, times: int) -> torch.Tensor:
     return wide.reshape(batch, heads * times, keys, width)
 
 
-def cases(sizes: Sizes) -> dict[str, tuple[Case, float]]:
+def cases(sizes: Sizes, where: Where) -> dict[str, tuple[Case, float]]:
     """The functions of query, key and value by name, and how much of the scores each looks at."""
     queries, keys = sizes.queries, sizes.keys
     masks = (filled,) if queries < keys else (causal, window)
-    blocks = {f: create_block_mask(f, None, None, queries, keys) for f in masks}
+    device: Any = where.device
+    blocks = {f: create_block_mask(f, None, None, queries, keys, device) for f in masks}
     seen = {causal: 0.5, window: min(1.0, WINDOW / keys), filled: min(1.0, FILLED / keys)}
-    bias = torch.randn(1, 1, queries, keys, device="cuda", dtype=torch.bfloat16)
+    bias = torch.randn(1, 1, queries, keys, device=device, dtype=where.dtype)
     shared = {"enable_gqa": True} if sizes.heads != sizes.shared else {}
 
     def flex(mask: Any = None, **keywords: Any) -> tuple[Case, float]:
@@ -108,7 +122,7 @@ def cases(sizes: Sizes) -> dict[str, tuple[Case, float]]:
 
     def library(masked: bool) -> tuple[Case, float]:
         """As models call the library's attention: with keys and values of each head."""
-        mask = torch.arange(keys, device="cuda").expand(queries, keys) < FILLED if masked else None
+        mask = torch.arange(keys, device=device).expand(queries, keys) < FILLED if masked else None
 
         def attend(q: Any, k: Any, v: Any) -> Any:
             k, v = (repeated(x, sizes.heads // sizes.shared) for x in (k, v))
@@ -147,13 +161,25 @@ def profiled(run: Callable[[], Any]) -> float:
     return sum(event.device_time_total for event in profile.key_averages()) / PROFILED
 
 
+def in_turns(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+    """Microseconds of calls on a CPU, of each side in each round."""
+    times: dict[str, list[float]] = {side: [] for side in runs}
+    for _ in range(rounds):
+        for side, run in runs.items():
+            start = time.perf_counter()
+            run()
+            times[side].append((time.perf_counter() - start) * 1e6)
+    return times
+
+
 def line(
-    name: str, case: Case, seen: float, sizes: Sizes, backward: bool, sides: list[str]
-) -> str:
+    name: str, case: Case, seen: float, sizes: Sizes, backward: bool, sides: list[str],
+    where: Where,
+) -> str:  # fmt: skip
     """The line of a case."""
     ends = [(sizes.heads, sizes.queries), *[(sizes.shared, sizes.keys)] * 2]
     shapes = [(sizes.batch, *end, sizes.width) for end in ends]
-    arrays = [torch.randn(*s, device="cuda", dtype=torch.bfloat16) for s in shapes]
+    arrays = [torch.randn(*s, device=where.device, dtype=where.dtype) for s in shapes]
     if backward:
         arrays = [each.requires_grad_() for each in arrays]
     runs: dict[str, Callable[[], Any]] = {}
@@ -161,23 +187,33 @@ def line(
         torch._dynamo.reset()
         f = case if side == "eager" else torch.compile(case, backend=side, dynamic=False)
         if backward:
-            gradient = torch.randn(*shapes[0], device="cuda", dtype=torch.bfloat16)
+            gradient = torch.randn(*shapes[0], device=where.device, dtype=where.dtype)
             y = f(*arrays)
             runs[side] = functools.partial(
                 torch.autograd.grad, y, arrays, gradient, retain_graph=True)  # fmt: skip
         else:
             runs[side] = lambda f=f: f(*arrays)
         runs[side]()
-    clock = profiled if backward else gpu_microseconds
-    times = {side: clock(run) for side, run in runs.items()}
-    again = {side: clock(run) for side, run in runs.items()}
-    times = {side: min(times[side], again[side]) for side in sides}
+    ratio = math.nan
+    if where.device == "cpu":
+        rounds = in_turns(runs, where.rounds)
+        times = {side: statistics.median(each) for side, each in rounds.items()}
+        if "inductor" in rounds:
+            pairs = zip(rounds["inductor"], rounds["irc"], strict=True)
+            ratio = statistics.median(peer / own for peer, own in pairs)
+    else:
+        clock = profiled if backward else gpu_microseconds
+        times = {side: clock(run) for side, run in runs.items()}
+        again = {side: clock(run) for side, run in runs.items()}
+        times = {side: min(times[side], again[side]) for side in sides}
+        ratio = times.get("inductor", math.nan) / times["irc"]
     products = 4 * sizes.batch * sizes.heads * sizes.queries * sizes.keys * sizes.width * seen
     read = 4 * sizes.batch * sizes.shared * sizes.keys * sizes.width * seen
-    shown = "  ".join(f"{side} {time:9.1f}" for side, time in times.items())
-    ratio = times.get("inductor", math.nan) / times["irc"]
+    shown = "  ".join(f"{side} {each:9.1f}" for side, each in times.items())
     rates = [each / times["irc"] / 1e6 for each in (products, read)]
     told = "" if backward else f"  {rates[0]:5.0f} Tflop/s  {rates[1]:5.2f} TB/s"
+    if where.device == "cpu":
+        told = f"  {1e3 * rates[0]:5.0f} Gflop/s"
     heads = f"{sizes.heads}/{sizes.shared}" if sizes.heads != sizes.shared else f"{sizes.heads}"
     shape = f"{sizes.batch}x{heads}x{sizes.queries}x{sizes.keys}x{sizes.width}"
     return f"{name:20} {shape:22} {shown}  inductor:irc {ratio:5.2f}{told}"
@@ -190,16 +226,25 @@ def main() -> None:
     parser.add_argument("--backward", action="store_true")
     parser.add_argument("--sides", default="irc,inductor", metavar="SIDE,SIDE")
     parser.add_argument("--sizes", nargs="+", default=["4,16,2048,64", "2,16,4096,128"])
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--dtype", default="", help="float32 on a CPU, bfloat16 on a GPU")
+    parser.add_argument("--threads", type=int, default=1, help="on a CPU")
+    parser.add_argument("--rounds", type=int, default=15, help="on a CPU")
     asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    dtype = getattr(torch, asked.dtype or ("float32" if asked.cpu else "bfloat16"))
+    where = Where("cpu" if asked.cpu else "cuda", dtype, asked.rounds)
+    if asked.cpu:
+        print_load()
     torch.manual_seed(0)
     ratios = []
     for text in asked.sizes:
         sizes = Sizes.of(text)
-        for name, (case, seen) in cases(sizes).items():
+        for name, (case, seen) in cases(sizes, where).items():
             if asked.only and name not in asked.only.split(","):
                 continue
             try:
-                shown = line(name, case, seen, sizes, asked.backward, asked.sides.split(","))
+                shown = line(name, case, seen, sizes, asked.backward, asked.sides.split(","), where)
             except Exception as error:
                 print(f"{name:20} failed: {str(error).splitlines()[0][:120]}", flush=True)
                 continue

@@ -117,8 +117,8 @@ OPTIONS: dict[str, Entry] = {
     ),
     "own_attention": Entry(
         "Attention in kernels of irc's own: on a CPU rather than ATen's, where the processor's "
-        "figures say that these are faster; on a GPU where a function changes the scores that the "
-        "library's has not ([how](design/contractions.md#streamed-products))."
+        "figures say that these are faster, and on both targets where a function changes scores, "
+        "which the library's has not ([how](design/contractions.md#streamed-products))."
     ),
     "emulate_rounding": Entry(
         "16-bit floats are rounded after each operation, as in eager.", "emulate_precision_casts"
