@@ -98,8 +98,13 @@ def streams(options: Options, target: Target) -> bool:
     return options.own_attention and rounds_once(options, target)
 
 
+def walks(options: Options, target: Target) -> bool:
+    """On a CPU these are blocks of rows that walk over a stream."""
+    return not target.is_gpu and streams(options, target)
+
+
 def streams_on_gpu(options: Options, target: Target) -> bool:
-    """So may the library's on a GPU."""
+    """So may the library's, and gradients, on a GPU."""
     return target.is_gpu and streams(options, target)
 
 
@@ -221,7 +226,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("patch-products", is_gpu),
         Step("stream-attention", streams_on_gpu),
         Step("stream-softmaxes", streams),
-        Step("stream-scores", streams),
+        Step("stream-scores", streams_on_gpu),
         Step("pad-matmul", pads_products, _PRODUCT_PADDING),
         Step("cse"),
         Step("fold-batch-norms", is_frozen),
@@ -278,7 +283,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("cut-pieces", is_cpu),
         Step("share-reads", is_cpu),
         Step("expand-attention", makes_attention),
-        Step("expand-streams", streams),
+        Step("expand-streams", walks),
         Step("narrow-integers"),
         Step("schedule", chooses=True),
         Step("tune", tunes),

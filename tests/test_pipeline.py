@@ -108,7 +108,7 @@ def test_named_pipelines_are_the_tables() -> None:
         ("before:fuse-loops", ("dce", "inline-computes")),
         ("after:group-computes", ("group-computes", "attach-checks")),
         ("before:graph-to-layout/cse", ("elide-layout-copies", "cse")),
-        ("after:pad-matmul", ("canonicalize", "cse")),  # which these options leave out
+        ("after:pad-matmul", ("stream-softmaxes", "cse")),  # which these options leave out
     ],
 )
 def test_a_pass_goes_where_it_is_put(place: str, neighbours: tuple[str, str]) -> None:

@@ -29,7 +29,8 @@ class ExpandStreams(Pass):
     with what is streamed; sums so far become smaller where the maximum is greater. Behind the walk
     is what the group gives. Rows are the lanes of vectors all along, so that nothing of the stream
     is laid out anew, and what is combined over it are vectors. Where lists say which blocks of the
-    stream count, a walk ends behind the last one of its block of rows.
+    stream count, or comparisons of places with a row's, a walk ends behind the last one of its
+    block of rows.
 
     rows, columns: of a block and of a step (0: the target's `walk_rows`, `walk_columns`).
 

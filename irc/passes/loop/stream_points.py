@@ -144,12 +144,14 @@ class StreamPoints:
             return None
         return body.compare("slt", body.index(self.row), body.index(self.last))
 
-    def column_mask(self, body: Body) -> Value | None:
+    def column_mask(
+        self, body: Body, place: Dim, positions: Sequence[Value] = ()
+    ) -> Value | None:
         """Whether there is a column; None where all are there."""
         inner = self.stream[-1]
         if known_divisible(inner, self.columns):
             return None
-        return body.compare("slt", body.index(self.place[-1]), body.index(inner))
+        return body.compare("slt", body.index(place, positions), body.index(inner))
 
     def product(self, builder: Builder, body: Body, rows: tuple[Any, Dim], depth: Axes) -> Value:
         """Sums of products, of a step, that have the lanes of vectors along the rows."""
@@ -188,14 +190,16 @@ def array(element: Type, sizes: Sequence[Dim]) -> TensorType:
 
 
 def even_part(extent: Dim, most: int, unit: int) -> int:
-    """About so many points of an extent, a multiple of a unit: all of few, and a part of which
-    there is a whole number if there is one of at least half the size."""
+    """About so many points of an extent, a multiple of a unit: all of few, and of others a number
+    from a half to twice as many, parts of which cover the extent with the least left over."""
+    most = max(most // unit, 1) * unit
     if not isinstance(extent, int):
         return most
     if extent <= most:
         return max(-(-extent // unit) * unit, unit)
-    parts = (n for n in range(most // unit * unit, most // 2 - 1, -unit) if n and not extent % n)
-    return next(parts, most // unit * unit)
+    least = -(-most // (2 * unit)) * unit
+    return min(range(least, 2 * most + 1, unit),
+               key=lambda n: (-(-extent // n) * n, max(n / most, most / n)))  # fmt: skip
 
 
 __all__ = ["BLOCK", "COLUMN", "LANE", "PANEL", "ROW", "STEP", "WIDTH", "Axes", "StreamPoints",

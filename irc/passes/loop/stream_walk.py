@@ -13,16 +13,26 @@ from irc.analysis.cost import op_cost
 from irc.dialects import arith, graph, loop
 from irc.dialects import math as math_ops
 from irc.ir import attributes as A
-from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
-from irc.ir.symbols import Dim, floordiv, known_divisible, symbol
+from irc.ir.symbols import (
+    Dim,
+    ceildiv,
+    coefficient,
+    floordiv,
+    known_divisible,
+    maximum,
+    minimum,
+    substitute,
+    symbol,
+)
 from irc.ir.types import element_bytes, f32, i1, i64, index
 from irc.passes.common.bodies import SEGMENTS, Body, Transplant, ops_needed
 from irc.passes.kernel.cpu.schedule import CpuSchedule
 from irc.passes.kernel.gpu.combine import largest
-from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, Origin
+from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
 from irc.passes.kernel.gpu.stream_space import Streamed, StreamSpace, limit_of
+from irc.passes.loop.stream_ends import StreamEnds, ends_of
 from irc.passes.loop.stream_points import (
     BLOCK,
     COLUMN,
@@ -34,33 +44,18 @@ from irc.passes.loop.stream_points import (
     StreamPoints,
     array,
 )
+from irc.passes.loop.stream_terms import (
+    COMBINE,
+    IDENTITY,
+    StepOutputs,
+    depth_of,
+    not_rounded,
+    origin_key,
+)
 from irc.target import Target
-
-COMBINE = {"sum": "arith.addf", "prod": "arith.mulf", "max": "arith.maximumf",
-           "min": "arith.minimumf"}  # fmt: skip
-IDENTITY = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
 
 Read = tuple[Value, list[Dim]]
 """An array, and where it is read."""
-
-
-class _StepOutputs:
-    """What one compute gives, each value once."""
-
-    def __init__(self) -> None:
-        self.kinds = list[loop.ResultAttr]()
-        self.values = list[Value]()
-        self.types = list[Type]()
-
-    def add(self, output: loop.ResultAttr, value: Value, type_: Type) -> int:
-        """The number of an output."""
-        for number, known in enumerate(zip(self.kinds, self.values, strict=True)):
-            if known == (output, value):
-                return number
-        self.kinds.append(output)
-        self.values.append(value)
-        self.types.append(type_)
-        return len(self.values) - 1
 
 
 @attrs.frozen(eq=False)
@@ -127,6 +122,9 @@ class StreamWalk:
         self, group: loop.GroupOp, plan: GpuPlan, space: StreamSpace, rows: int, columns: int,
         target: Target,
     ) -> None:  # fmt: skip
+        self.ends = ends_of(plan, space)
+        # Where what counts ends with a row, wide steps have much that doesn't.
+        columns = columns if self.ends is None else min(columns, 2 * rows)
         self.at = StreamPoints(group, space.stream, rows, columns, target)
         self.plan, self.space = plan, space
         #: Where computes are put.
@@ -137,7 +135,7 @@ class StreamWalk:
         #: What is the first choice in a walk, whatever else; comparisons with what ends the first
         #: one (True) or the last one of two walks; and where the second one begins.
         self.always: frozenset[Operation] = frozenset()
-        self.ends: dict[Operation, bool] = {}
+        self.passed: dict[Operation, bool] = {}
         self.begin: Value | None = None
         self.finished = False
 
@@ -172,11 +170,21 @@ class StreamWalk:
 
     def _streamed(self, member: GpuMember) -> dict[str, Dim]:
         """The places of a member's axes that are the stream."""
+        names = (axis.name for axis in self.space.axes_of(member))
+        return dict(zip(names, self._places(), strict=True))
+
+    def _places(self) -> list[Dim]:
+        """The places of the stream's axes in a walk that begins anywhere."""
         places = [*self.at.place]
         if self.begin is not None:
-            places[0] = places[0] + floordiv(symbol(loop.placeholder(0)), self.at.turns)
-        names = (axis.name for axis in self.space.axes_of(member))
-        return dict(zip(names, places, strict=True))
+            step, at = symbol(loop.placeholder(0)), self.at
+            lone = len(places) == 1
+            places[0] = places[0] + (step * at.columns if lone else floordiv(step, at.turns))
+        return places
+
+    def _column_mask(self, body: Body) -> Value | None:
+        """Whether there is a column; None where all are there."""
+        return self.at.column_mask(body, self._places()[-1], self.positions(body))
 
     @property
     def _of_rows(self) -> list[Dim]:
@@ -235,12 +243,16 @@ class StreamWalk:
             if self.at.turns != 1:
                 steps = body.op("arith.muli", steps, self._integer(body, self.at.turns))
             limits.append(steps)
-        body.finish(limits)
+        return self._of_points(body, limits)
+
+    def _of_points(self, body: Body, values: Sequence[Value]) -> list[Value]:
+        """Numbers that are computed once at each point."""
+        body.finish(values)
         axes = self.at.axes()
-        types = [array(i64, [axis.extent for axis in axes])] * len(limits)
+        types = [array(i64, [axis.extent for axis in axes])] * len(values)
         schedule = CpuSchedule(collapse=[], vector_axis="", order=[], chunks={}, streams=False,
                                partial=[])  # fmt: skip
-        outputs = [loop.MAP] * len(limits)
+        outputs = [loop.MAP] * len(values)
         return list(self.at.compute(self.builder, axes, outputs, types, body, schedule).results)
 
     @staticmethod
@@ -253,8 +265,10 @@ class StreamWalk:
 
     def _walks(self, states: list[_WalkState]) -> Sequence[Value]:
         """What is combined behind all steps. Where lists name blocks whose scores all count, and
-        others, these are two walks."""
+        others, or what counts ends with a row, these are two walks."""
         limit = limit_of(self.plan, self.space)
+        if limit is None and self.ends is not None and self.at.steps != 1:
+            return self._bounded(states, self.ends)
         if limit is None:
             return self._walk(states, []).results
         places: dict[Value, list[tuple[GpuMember, Operation]]] = {}
@@ -269,17 +283,53 @@ class StreamWalk:
             return self._walk(states, self._limits([limit.ends])).results
         (last,) = [ends for ends in places.values() if ends is not whole[0]]
         limits = self._limits([whole[0], [*whole[0], *last]])
-        self.always = frozenset(op for _, op, _ in limit.chosen)
+        known_ends = {end: True for _, end in whole[0]} | {end: False for _, end in last}
+        return self._twice(states, limits, frozenset(op for _, op, _ in limit.chosen), known_ends)
+
+    def _twice(
+        self, states: list[_WalkState], limits: Sequence[Value], always: frozenset[Operation],
+        ends: Mapping[Operation, bool],
+    ) -> Sequence[Value]:  # fmt: skip
+        """Two walks, one behind the other, each of so many steps. always: what is the first choice
+        in the first one. ends: comparisons that are known in the second one."""
+        self.always = always
         first = self._walk(states, limits[:1])
-        self.always, self.begin = frozenset(), limits[0]
-        self.ends = {end: True for _, end in whole[0]} | {end: False for _, end in last}
+        self.always, self.begin, self.passed = frozenset(), limits[0], dict(ends)
         states = [attrs.evolve(state, init=result)
                   for state, result in zip(states, first.results, strict=True)]  # fmt: skip
-        for value in [*self.tops]:
-            del self.tops[value]
+        self.tops.clear()
         second = self._walk(states, limits[1:])
-        self.begin, self.ends = None, {}
+        self.begin, self.passed = None, {}
         return second.results
+
+    def _bounded(self, states: list[_WalkState], ends: StreamEnds) -> Sequence[Value]:
+        """Walks over what counts for a block's rows: over steps that count for all rows, and those
+        behind them; or, where it begins with a row, too, over all of them."""
+        at, last = self.at, self.at.group.axis_list[-1].name
+
+        def place(bound: Dim, most: bool) -> Dim:
+            """The most, or the least, that a bound is of the rows of a block."""
+            rising = coefficient(bound, last)
+            assert isinstance(rising, int)
+            edge = at.rows - 1 if (rising > 0) is most else 0
+            return substitute(bound, {last: BLOCK * at.rows + edge})
+
+        begin = maximum(0, *(floordiv(place(e, False), at.columns) for e in ends.lower))
+        end = minimum(at.steps, *(ceildiv(place(e, True), at.columns) for e in ends.upper))
+        if ends.lower:
+            self.begin, count = self._numbers([begin, maximum(end - begin, 0)])
+            walk = self._walk(states, [count])
+            self.begin = None
+            return walk.results
+        whole = minimum(end, *(floordiv(place(e, False), at.columns) for e in ends.upper))
+        whole = maximum(whole, 0)
+        limits = self._numbers([whole, maximum(end - whole, 0)])
+        return self._twice(states, limits, ends.chosen, {})
+
+    def _numbers(self, dims: Sequence[Dim]) -> list[Value]:
+        """Numbers of steps, at each point."""
+        body = Body()
+        return self._of_points(body, [self._integer(body, dim) for dim in dims])
 
     def positions(self, body: Body) -> list[Value]:
         """Where a walk begins, which the places of the stream name."""
@@ -291,7 +341,7 @@ class StreamWalk:
         """What a comparison with an end is in a walk behind the first one."""
         if not isinstance(op, arith.CmpIOp) or op.predicate not in ("slt", "sge"):
             return None
-        for end, is_first in self.ends.items():
+        for end, is_first in self.passed.items():
             if end.operands == op.operands:
                 return (op.predicate == "slt") is not is_first
         return None
@@ -350,11 +400,11 @@ class StreamWalk:
         lies, or from an array of the step's, where it is computed, widened or looked up."""
         places = self._streamed(member) | dict(own)
         read = contraction.right.plain
-        whole = known_divisible(self.at.stream[-1], self.at.columns)
+        whole = known_divisible(self.at.stream[-1], self.at.columns) and self.begin is None
         if read is not None and read.value.type is f32 and not read.positions and whole:
             return self._copier(member, body, places, None).value(read.value)
         inside = Body()
-        mask = self.at.column_mask(inside)
+        mask = self._column_mask(inside)
         value = self._copier(member, inside, places, mask).value(contraction.right.value)
         if mask is not None and not contraction.right.reads_zero:
             value = inside.select(mask, value, inside.zero(value.type))
@@ -373,8 +423,8 @@ class StreamWalk:
         powers below maxima, of `every` state, are of is kept where it takes longer to make."""
         if not states:
             return []
-        body, outputs, numbers = Body(), _StepOutputs(), dict[_WalkState, int]()
-        mask = self.at.column_mask(body)
+        body, outputs, numbers = Body(), StepOutputs(), dict[_WalkState, int]()
+        mask = self._column_mask(body)
         masks = body.both(self.at.row_mask(body), mask)
         known, kept = dict[GpuMember, _Copier](), dict[Value, int]()
         at = self.at
@@ -518,25 +568,6 @@ class StreamWalk:
         schedule = self.at.vectors(order[-1], order)
         return self.at.compute(self.builder, axes, [output], [init.type], body, schedule,
                              [init]).results[0]  # fmt: skip
-
-
-def origin_key(origin: Origin) -> tuple[GpuMember, int]:
-    """What an output is known by."""
-    return origin.member, origin.output
-
-
-def not_rounded(value: Value) -> Value:
-    """A factor before it was rounded for products of narrower numbers: these are of f32."""
-    wide = value.defining_op
-    narrow = wide.operands[0].defining_op if isinstance(wide, arith.ExtFOp) else None
-    if isinstance(narrow, arith.TruncFOp) and narrow.operands[0].type is value.type:
-        return narrow.operands[0]
-    return value
-
-
-def depth_of(contraction: Contraction) -> list[tuple[Any, Dim]]:
-    """The axes of the terms of a product, by names of their own."""
-    return [(symbol(f"depth{k}"), axis.extent) for k, axis in enumerate(contraction.depth)]
 
 
 __all__ = ["StreamWalk"]

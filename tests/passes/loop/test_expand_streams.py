@@ -1,0 +1,65 @@
+"""Blocks of rows that walk over a stream, for processors that this one may not be: values of
+kernels against those of the group, and what keeps a group from being one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import irc
+from irc.dialects import kernel, loop
+from irc.interp import run
+from irc.ir.passes import PassContext, PassManager
+from tests.target.machines import MACHINES
+
+FILE = Path(__file__).with_name("expand_streams.mlir")
+PASSES = "schedule,form-kernels"
+
+
+def group(**changes: str) -> Any:
+    """The program of the pass's own file, with other texts for some in it."""
+    text = "\n".join(line for line in FILE.read_text().splitlines() if not line.startswith("//"))
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    module = irc.parse(text)
+    del module.attributes["irc.target"]
+    return module
+
+
+def arrays() -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    sizes = ((2, 20, 16), (2, 24, 16), (2, 24, 8))
+    return [torch.randn(size, generator=generator).bfloat16() for size in sizes]
+
+
+@pytest.mark.parametrize("sizes", [(16, 12), (64, 256), (16, 7), (48, 5)], ids=str)
+@pytest.mark.parametrize("target", MACHINES.values(), ids=MACHINES)
+def test_kernels_of_every_processor(target: Any, sizes: tuple[int, int]) -> None:
+    (wanted,) = run(group(), *arrays(), mode="real")
+    module, (rows, columns) = group(), sizes
+    passes = f"expand-streams{{rows={rows} columns={columns}}},{PASSES}"
+    PassManager.parse(passes, verify="each").run(module, PassContext(target=target))
+    kernels = [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
+    assert len(kernels) == 1 and kernels[0].private
+    (got,) = run(module, *arrays(), mode="real")
+    torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_what_is_expanded_is_told() -> None:
+    module, context = group(), PassContext(target="avx2", remarks=["expand-streams"])
+    PassManager.parse("expand-streams").run(module, context)
+    assert any("blocks of 32 rows walk over 24 columns" in str(r) for r in context.remarks)
+    groups = [op for op in module.walk() if isinstance(op, loop.GroupOp)]
+    assert [bool(op.carried) for op in groups] == [False, True]
+
+
+def test_a_gpu_keeps_its_group() -> None:
+    module = group(**{"schedule #loop.schedule<cpu>": "schedule #loop.schedule<gpu>"})
+    before = irc.print_op(module)
+    PassManager.parse("expand-streams").run(module, PassContext(target="sm_90"))
+    del module.attributes["irc.target"]
+    assert irc.print_op(module) == before
