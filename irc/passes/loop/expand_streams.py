@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irc.analysis.contraction import contraction_of
 from irc.dialects import arith, func, loop
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
@@ -66,14 +67,16 @@ class ExpandStreams(Pass):
             if not isinstance(group, loop.GroupOp) or group.schedule is not None:
                 continue
             members = [op for op in group.block.ops if isinstance(op, loop.ComputeOp)]
-            flat = flatten(group)
-            # Products of irc's own in a group of rows are there for this alone.
-            if flat.once or all(member.schedule is None for member in members):
+            products = [each for each in members if each.schedule is not None
+                        and not isinstance(contraction_of(each), str)]  # fmt: skip
+            if len(products) < 2:  # or a product with what follows it
                 continue
-            plan = plan_for_gpu(flat)
-            space = stream_space(plan)
-            reason = space if isinstance(space, str) else why_not(plan, space)
-            if isinstance(space, str) or reason:
+            flat = flatten(group)
+            space = "" if flat.once else stream_space(plan := plan_for_gpu(flat))
+            if isinstance(space, str):
+                continue
+            reason = why_not(plan, space)
+            if reason:
                 context.remark(f"products are not streamed: {reason}", group)
                 dissolve(group)
                 continue

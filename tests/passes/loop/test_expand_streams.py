@@ -63,3 +63,31 @@ def test_a_gpu_keeps_its_group() -> None:
     PassManager.parse("expand-streams").run(module, PassContext(target="sm_90"))
     del module.attributes["irc.target"]
     assert irc.print_op(module) == before
+
+
+def test_a_product_keeps_what_follows_it() -> None:
+    """A group that streams nothing is as it was."""
+    text = """
+func.func @main(%x: tensor<[64, 32] x f32, strides [32, 1]>, %w: tensor<[32, 48] x f32, strides [48, 1]>) -> tensor<[64, 48] x f32, strides [48, 1]> attributes {level = "loop"} {
+  %y = loop.group (i0: 64, i1: 48) {
+    %s = loop.compute par(i0: 64, i1: 48) red(i2: 32) -> reduce(sum, f32) schedule #loop.schedule<cpu> {
+      %a = loop.read %x[i0, i2] : f32
+      %b = loop.read %w[i2, i1] : f32
+      %c = arith.mulf %a, %b : f32
+      loop.yield %c
+    } : tensor<[64, 48] x f32, strides [48, 1]>
+    %t = loop.compute par(i0: 64, i1: 48) -> map {
+      %a = loop.read %s[i0, i1] : f32
+      %b = math.tanh %a : f32
+      loop.yield %b
+    } : tensor<[64, 48] x f32, strides [48, 1]>
+    loop.yield %t
+  } : tensor<[64, 48] x f32, strides [48, 1]>
+  return %y : tensor<[64, 48] x f32, strides [48, 1]>
+}
+"""  # noqa: E501
+    module = irc.parse(text)
+    before = irc.print_op(module)
+    PassManager.parse("expand-streams").run(module, PassContext(target="avx2"))
+    del module.attributes["irc.target"]
+    assert irc.print_op(module) == before
