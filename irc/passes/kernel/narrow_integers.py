@@ -66,7 +66,6 @@ def _is_wide(value: Value) -> bool:
     return value.type is i64
 
 
-
 def _computes_of(outer: Operation) -> Iterator[Operation]:
     """An operation, or the members of a group."""
     yield from outer.block.ops if isinstance(outer, loop.GroupOp) else [outer]

@@ -111,6 +111,9 @@ def why_not(plan: GpuPlan, space: StreamSpace) -> str:
     for member in space.behind:
         if len(member.own) > 1:
             return "what follows has several columns"
+        outputs = member.compute.output_list
+        if len(outputs) > 1 and any(output.kind == "scatter" for output in outputs):
+            return "what follows is stored at several places"
     return ""
 
 

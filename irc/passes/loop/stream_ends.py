@@ -18,10 +18,10 @@ from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, coefficient, free_symbols, substitute, symbol
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
 from irc.passes.kernel.gpu.stream_space import StreamSpace, is_number, made_in, unchanged
+from irc.passes.loop.stream_blocks import CASTS
 
 STREAM = "stream"
 """The place along the stream, in what places are compared with."""
-CASTS = (arith.IndexCastOp, arith.TruncIOp, arith.ExtSIOp)
 
 
 @attrs.frozen

@@ -71,8 +71,8 @@ class StreamPoints:
         self.columns = even_part(inner, columns, 1)
         turns = ceildiv(inner, self.columns)
         self.steps = dim_product([*outer, turns])
-        self.turns, step = turns, STEP
-        place = step if not outer else mod(STEP, turns)
+        self.turns = turns
+        place = mod(STEP, turns) if outer else STEP
         self.place: list[Dim] = [place * self.columns + COLUMN]
         if outer:
             self.place.insert(0, floordiv(STEP, turns))

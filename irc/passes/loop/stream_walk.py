@@ -218,7 +218,6 @@ class StreamWalk:
         if each.contraction is not None:
             (axis,) = [a for a in each.origin.member.own if a.kind == "par"]
             width = ((WIDTH, axis.extent),)
-            self.at.extents["width"] = axis.extent
         value = body.constant(number, f32)
         (init,) = self.at.map(self.builder, self.at.row_axes(*width), [value], body)
         return _WalkState(each, init, init, width)
@@ -385,6 +384,7 @@ class StreamWalk:
     def _scores(self, member: GpuMember, contraction: Contraction) -> Value:
         """Products of a step's columns with the rows."""
         body, depth = Body(), depth_of(contraction)
+        self.at.extents |= {place.name: size for place, size in depth}
         own = {axis.name: place for axis, (place, _) in zip(contraction.depth, depth, strict=True)}
         column = self._column(body, member, contraction, own, depth)
         places = [place for place, _ in depth]
@@ -491,6 +491,7 @@ class StreamWalk:
     ) -> Value:
         """A step's part of products over the stream."""
         body = Body()
+        self.at.extents |= {place.name: size for place, size in state.width}
         (column,) = [a for a in member.own if a.kind == "par"]
         right = self._column(body, member, contraction, {column.name: WIDTH}, state.width)
         left = body.read(factor, self.at.in_panels(self.at.stepped, [COLUMN]))

@@ -50,8 +50,8 @@ SET_APART = 16
 """Private parts have multiples of so many elements, so that vectors begin where lines do."""
 PARTS_APART = 17
 """Lines more that a private part of a page or more has: parts of several arrays, of powers of two,
-else lie at places that a processor takes for each other (a Zen 3: 234 ms rather than 33 for the
-attention of 8 heads of 1024 rows, in blocks of 128 rows and steps of 256 columns)."""
+else lie at places that a processor takes for each other (a Zen 3, in streamed attention, then took
+several times as long)."""
 PAGE_LINES = 64
 """Lines of a page of 4096 bytes."""
 REGISTERS = ("register", "sums")
