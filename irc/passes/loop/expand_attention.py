@@ -21,7 +21,7 @@ from irc.passes.common.bodies import SEGMENTS, Body, make_compute
 from irc.passes.kernel.cpu.contraction.choose import schedule_tiles
 from irc.passes.kernel.cpu.contraction.register_tiles import panel_vectors
 from irc.passes.kernel.cpu.plan import plan_for_cpu
-from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
+from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule, vectors_along
 from irc.passes.kernel.plan.plan import flatten
 from irc.target import Target, target_of
 
@@ -332,14 +332,8 @@ class _ExpandedAttention:
         compute.attributes["schedule"] = schedule.to_attribute()
         return compute
 
-    def _vectors(self, axis: Any, size: int, order: Sequence[Any], copies: int) -> CpuSchedule:
-        lanes = self.target.lanes(f32)
-        copies = min(copies, max(1 << (max(size // lanes, 1).bit_length() - 1), 1))
-        return CpuSchedule(
-            collapse=[], vector_axis=axis.name, lanes=lanes, copies=copies,
-            tail="mask", spans=1, order=[a.name for a in order], chunks={}, streams=False,
-            partial=[],
-        )  # fmt: skip
+    def _vectors(self, axis: Any, size: int, order: Sequence[Any]) -> CpuSchedule:
+        return vectors_along(axis.name, size, self.target.lanes(f32), [a.name for a in order])
 
     def _product(
         self, builder: Builder, left: Factor, right: Factor, columns: tuple[Any, int],
@@ -470,7 +464,7 @@ class _ExpandedAttention:
         output = loop.ResultAttr("reduce", "max", f32, None)
         axes = self._axes((ROW, self.shape.rows), red=[(KEY, self.shape.keys)])
         type_ = self._handed_on(f32, self.shape.rows)
-        schedule = self._vectors(KEY, self.shape.keys, [ROW, KEY], 4)
+        schedule = self._vectors(KEY, self.shape.keys, [ROW, KEY])
         return self._compute(builder, axes, [output], [type_], body, schedule).results[0]
 
     def _powers(self, builder: Builder, scores: Value, greatest: Value) -> tuple[Value, Value]:
@@ -492,7 +486,7 @@ class _ExpandedAttention:
             self._handed_on(shape.element, shape.rows, shape.keys, row=-(-shape.keys // 32) * 32),
             self._handed_on(f32, shape.rows),
         ]
-        schedule = self._vectors(KEY, shape.keys, [ROW, KEY], 4)
+        schedule = self._vectors(KEY, shape.keys, [ROW, KEY])
         compute = self._compute(builder, axes, outputs, types, body, schedule)
         return compute.results[0], compute.results[1]
 
@@ -522,7 +516,7 @@ class _ExpandedAttention:
         place = [self.batch, self.head, self.row, WIDTH]
         output = loop.ResultAttr("scatter", "set", None, A.DimsAttr(place))
         axes = self._axes((ROW, shape.rows), (WIDTH, shape.width))
-        schedule = self._vectors(WIDTH, shape.width, [ROW, WIDTH], 4)
+        schedule = self._vectors(WIDTH, shape.width, [ROW, WIDTH])
         return self._compute(
             builder, axes, [output], [init.type], body, schedule, [init]
         ).results[0]

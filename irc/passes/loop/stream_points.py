@@ -26,7 +26,7 @@ from irc.passes.common.bodies import Body, clean_block, make_compute, with_axes
 from irc.passes.kernel.cpu.contraction.choose import schedule_tiles
 from irc.passes.kernel.cpu.contraction.register_tiles import panel_vectors
 from irc.passes.kernel.cpu.plan import plan_for_cpu
-from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
+from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule, vectors_along
 from irc.passes.kernel.plan.plan import flatten
 from irc.target import Target
 
@@ -132,11 +132,7 @@ class StreamPoints:
     def vectors(self, name: str, order: Sequence[str]) -> CpuSchedule:
         size = self.extents[name]
         assert isinstance(size, int)
-        copies = min(4, max(1 << (max(size // self.lanes, 1).bit_length() - 1), 1))
-        return CpuSchedule(
-            collapse=[], vector_axis=name, lanes=self.lanes, copies=copies, tail="mask", spans=1,
-            order=list(order), chunks={}, streams=False, partial=[],
-        )  # fmt: skip
+        return vectors_along(name, size, self.lanes, order)
 
     def row_mask(self, body: Body) -> Value | None:
         """Whether there is a row; None where all are there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from irc.dialects import loop
@@ -109,6 +110,16 @@ class CpuSchedule:
     def entries(self) -> A.DictAttr:
         """The entries."""
         return A.DictAttr({k: _written(v) for k, v in vars(self).items() if k != "_op"})
+
+
+def vectors_along(axis: str, size: int, lanes: int, order: Sequence[str]) -> CpuSchedule:
+    """The schedule of a stage's loops with vectors along an axis of so many points, up to four at a
+    time, in an order of axes."""
+    copies = min(4, max(1 << (max(size // lanes, 1).bit_length() - 1), 1))
+    return CpuSchedule(
+        collapse=[], vector_axis=axis, lanes=lanes, copies=copies, tail="mask", spans=1,
+        order=list(order), chunks={}, streams=False, partial=[],
+    )  # fmt: skip
 
 
 def _written(value: Any) -> Attribute:
