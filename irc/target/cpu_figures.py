@@ -187,6 +187,10 @@ class CpuFigures(Speeds):
     walk_rows: Annotated[int, Figure(
         "rows", "of a block of streamed products, which walks over the stream", least=8)] = 64
     walk_columns: Annotated[int, Figure("columns", "of a step of such a walk", least=16)] = 256
+    tiled_walk_rows: Annotated[int, Figure(
+        "rows", "of such a block where registers of whole tiles multiply (a Xeon: "
+        "bench/results/cpu_streamed_attention.txt)", least=16)] = 128
+    tiled_walk_columns: Annotated[int, Figure("columns", "of a step there", least=32)] = 512
     own_pixels: Annotated[tuple[int, ...], Figure(
         "% of ATen's speed", "that kernels of irc's have in convolutions of single pixels, of f32, "
         "with weights that aren't frozen, of few, some and many places or channels (`python -m "

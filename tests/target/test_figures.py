@@ -243,8 +243,8 @@ SWITCHED |= dict.fromkeys(
 SWITCHED["pairs_time"] = SWITCHED["matrix_rows"].replace(
     ', "amx-bf16", "amx-tile"', ', "avx512bf16"')
 SWITCHED["early_points"] = "sm_90, early_bytes = 0"
-#: tests/frontend/test_streamed_on_cpu.py
-ELSEWHERE |= {"walk_rows", "walk_columns", "own_parts"}
+#: tests/frontend/test_streamed_on_cpu.py, tests/passes/loop/test_expand_streams.py
+ELSEWHERE |= {"walk_rows", "walk_columns", "own_parts", "tiled_walk_rows", "tiled_walk_columns"}
 ELSEWHERE |= {"library_plain", "library_side"}  # test_product_ways.py
 #: tests/passes/kernel/test_streamed.py
 ELSEWHERE |= {"stream_rows", "stream_columns", "stream_warps", "stream_stages",

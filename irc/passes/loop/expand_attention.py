@@ -18,11 +18,9 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, floordiv, mod, substitute, symbol
 from irc.ir.types import TensorType, bf16, contiguous_strides, element_bytes, f16, f32, i1
 from irc.passes.common.bodies import SEGMENTS, Body, make_compute
-from irc.passes.kernel.cpu.contraction.choose import schedule_tiles
 from irc.passes.kernel.cpu.contraction.register_tiles import panel_vectors
-from irc.passes.kernel.cpu.plan import plan_for_cpu
-from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule, vectors_along
-from irc.passes.kernel.plan.plan import flatten
+from irc.passes.kernel.cpu.schedule import CpuSchedule, vectors_along
+from irc.passes.loop.stage_products import stage_schedule
 from irc.target import Target, target_of
 
 FLASH = "aten._scaled_dot_product_flash_attention_for_cpu.default"
@@ -352,8 +350,6 @@ class _ExpandedAttention:
             right = self._in_panels(right, columns[0], depth[0], vectors * alone.lanes, alone.group)
             entries = {"products": "lanes", "tile_vectors": vectors, "group": alone.group}
             alone = self._alone(left, right, columns, depth, masked, entries)
-        alone.collapse = []
-        del alone.outer
         output = loop.ResultAttr("reduce", "sum", f32, None)
         axes = self._axes(rows, columns, red=[depth])
         type_ = self._handed_on(f32, rows[1], columns[1], row=row)
@@ -374,20 +370,16 @@ class _ExpandedAttention:
             value, place = factor
             return value, [ROW if p is self.row else substitute(p, first) for p in place]
 
+        def alone(schedule: CpuSchedule) -> loop.ComputeOp:
+            return self._compute(
+                Builder.before(self.call), own, [loop.ResultAttr("reduce", "sum", f32, None)],
+                [TensorType((rows[1], columns[1]), f32, (columns[1], 1))],
+                self._products(here(left), here(right), False), schedule,
+            )  # fmt: skip
+
         preset: dict[str, Any] = {"pack_left": True} if masked else {}
-        compute = self._compute(
-            Builder.before(self.call), own, [loop.ResultAttr("reduce", "sum", f32, None)],
-            [TensorType((rows[1], columns[1]), f32, (columns[1], 1))],
-            self._products(here(left), here(right), False),
-            CpuSchedule(row_axis=ROW.name, vector_axis=columns[0].name, outer_rows=[],
-                        depth_order=[depth[0].name], point_rows=0, point_columns=0,
-                        pack_ahead=0, **preset, **entries),
-        )  # fmt: skip
-        reason = schedule_tiles(compute, plan_for_cpu(flatten(compute)), self.target)
-        assert reason is None, reason
-        schedule = read_schedule(compute.schedule, compute)
-        compute.erase()
-        return schedule
+        return stage_schedule(alone, ROW.name, columns[0].name, [depth[0].name], self.target,
+                              **preset, **entries)  # fmt: skip
 
     def _products(self, left: Factor, right: Factor, masked: bool) -> Body:
         """What is summed up. masked: rows behind the last one are zeros."""

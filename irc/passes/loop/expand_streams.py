@@ -13,9 +13,12 @@ from irc.ir.types import f32
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, plan_for_gpu
 from irc.passes.kernel.gpu.stream_space import StreamSpace, stream_space
 from irc.passes.kernel.plan.plan import flatten
+from irc.passes.loop.stream_ends import ends_of
+from irc.passes.loop.stream_lanes import ColumnLanes, RowLanes, whole_tiles
+from irc.passes.loop.stream_points import StreamPoints
 from irc.passes.loop.stream_products import dissolve
 from irc.passes.loop.stream_walk import StreamWalk
-from irc.target import target_of
+from irc.target import Target, target_of
 
 
 @register_pass
@@ -23,17 +26,21 @@ class ExpandStreams(Pass):
     """Makes groups of streamed products (`stream-products`) groups of a CPU's stages: blocks of rows
     that walk over the stream, step by step.
 
-    The points are blocks of rows. Each lays out its rows of what is multiplied, with the rows side
-    by side, and walks over the stream with what it carries: maxima and sums so far, of each row. A
-    step has a product of some columns of the stream with the rows, its elements' function with the
-    greatest of each row, powers below the maximum so far with their sums, and products of these
-    with what is streamed; sums so far become smaller where the maximum is greater. Behind the walk
-    is what the group gives. Rows are the lanes of vectors all along, so that nothing of the stream
-    is laid out anew, and what is combined over it are vectors. Where lists say which blocks of the
-    stream count, or comparisons of places with a row's, a walk ends behind the last one of its
-    block of rows.
+    The points are blocks of rows. Each lays out its rows of what is multiplied and walks over the
+    stream with what it carries: maxima and sums so far, of each row. A step has a product of some
+    columns of the stream with the rows, its elements' function with the greatest of each row,
+    powers below the maximum so far with their sums, and products of these with what is streamed;
+    sums so far become smaller where the maximum is greater. Behind the walk is what the group
+    gives. Where lists say which blocks of the stream count, or comparisons of places with a row's,
+    a walk ends behind the last one of its block of rows.
 
-    rows, columns: of a block and of a step (0: the target's `walk_rows`, `walk_columns`).
+    Rows are the lanes of vectors all along, so that nothing of the stream is laid out anew, and
+    what is combined over it are vectors. Where registers of whole tiles multiply both products
+    (`kernel.dot_rows`: 16 bits, AMX), columns of the stream are the lanes: rows are read as they
+    lie, and what is streamed is laid out in panels before the group, once for all blocks.
+
+    rows, columns: of a block and of a step (0: the target's `walk_rows`, `walk_columns`; where
+    registers of whole tiles multiply, `tiled_walk_rows`, `tiled_walk_columns`).
 
     Before:
         %y = loop.group (i0: 8, i1: 512) {
@@ -80,13 +87,29 @@ class ExpandStreams(Pass):
                 context.remark(f"products are not streamed: {reason}", group)
                 dissolve(group)
                 continue
-            rows = self.rows or target.features.walk_rows
-            columns = self.columns or target.features.walk_columns
-            walk = StreamWalk(group, plan, space, rows, columns, target)
+            walk = self._walk(group, plan, space, target)
             context.remark(f"blocks of {walk.at.rows} rows walk over {walk.at.columns} "
                            "columns at a time", group)  # fmt: skip
             walk.run()
             context.count("expanded")
+
+    def _walk(
+        self, group: loop.GroupOp, plan: GpuPlan, space: StreamSpace, target: Target
+    ) -> StreamWalk:
+        features, dot = target.features, whole_tiles(space, target)
+        sizes = features.walk_rows, features.walk_columns
+        if dot is not None:
+            sizes = features.tiled_walk_rows, features.tiled_walk_columns
+        rows, columns = self.rows or sizes[0], self.columns or sizes[1]
+        ends = ends_of(plan, space)
+        # Where what counts ends with a row, wide steps have much that doesn't.
+        columns = columns if ends is None else min(columns, 2 * rows)
+        at: StreamPoints
+        if dot is None:
+            at = RowLanes(group, space.stream, rows, columns, target)
+        else:
+            at = ColumnLanes(group, space.stream, rows, columns, target, dot)
+        return StreamWalk(at, plan, space, ends)
 
 
 def why_not(plan: GpuPlan, space: StreamSpace) -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from irc.analysis.contraction import Contraction
 from irc.dialects import arith, loop
 from irc.ir.attributes import Type
 from irc.ir.core import Value
-from irc.ir.symbols import Dim, symbol
 from irc.passes.kernel.gpu.plan import GpuMember, Origin
 
 COMBINE = {"sum": "arith.addf", "prod": "arith.mulf", "max": "arith.maximumf",
@@ -50,9 +47,4 @@ def not_rounded(value: Value) -> Value:
     return value
 
 
-def depth_of(contraction: Contraction) -> list[tuple[Any, Dim]]:
-    """The axes of the terms of a product, by names of their own."""
-    return [(symbol(f"depth{k}"), axis.extent) for k, axis in enumerate(contraction.depth)]
-
-
-__all__ = ["COMBINE", "IDENTITY", "StepOutputs", "depth_of", "not_rounded", "origin_key"]
+__all__ = ["COMBINE", "IDENTITY", "StepOutputs", "not_rounded", "origin_key"]

@@ -20,7 +20,6 @@ from irc.ir.symbols import (
     ceildiv,
     coefficient,
     floordiv,
-    known_divisible,
     maximum,
     minimum,
     substitute,
@@ -32,15 +31,13 @@ from irc.passes.kernel.cpu.schedule import CpuSchedule
 from irc.passes.kernel.gpu.combine import largest
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
 from irc.passes.kernel.gpu.stream_space import Streamed, StreamSpace, limit_of
-from irc.passes.loop.stream_ends import StreamEnds, ends_of
+from irc.passes.loop.stream_ends import StreamEnds
+from irc.passes.loop.stream_factors import StreamFactors
 from irc.passes.loop.stream_points import (
     BLOCK,
     COLUMN,
-    LANE,
-    PANEL,
     STEP,
     WIDTH,
-    Axes,
     StreamPoints,
     array,
 )
@@ -48,11 +45,8 @@ from irc.passes.loop.stream_terms import (
     COMBINE,
     IDENTITY,
     StepOutputs,
-    depth_of,
-    not_rounded,
     origin_key,
 )
-from irc.target import Target
 
 Read = tuple[Value, list[Dim]]
 """An array, and where it is read."""
@@ -119,16 +113,12 @@ class StreamWalk:
     """The stages of one group."""
 
     def __init__(
-        self, group: loop.GroupOp, plan: GpuPlan, space: StreamSpace, rows: int, columns: int,
-        target: Target,
-    ) -> None:  # fmt: skip
-        self.ends = ends_of(plan, space)
-        # Where what counts ends with a row, wide steps have much that doesn't.
-        columns = columns if self.ends is None else min(columns, 2 * rows)
-        self.at = StreamPoints(group, space.stream, rows, columns, target)
-        self.plan, self.space = plan, space
+        self, at: StreamPoints, plan: GpuPlan, space: StreamSpace, ends: StreamEnds | None
+    ) -> None:
+        self.at, self.plan, self.space, self.ends = at, plan, space, ends
+        self.factors = StreamFactors(self)
         #: Where computes are put.
-        self.builder = Builder.before(group)
+        self.builder = Builder.before(at.group)
         #: Where outputs of members are read, and scalars that are maxima so far.
         self.places: dict[tuple[GpuMember, int], Read] = {}
         self.tops: dict[Value, Read] = {}
@@ -143,11 +133,11 @@ class StreamWalk:
         """Put the stages in the group's place."""
         outer, inside = Builder.before(self.at.group), Block()
         self.builder = Builder.at_end(inside)
-        self.rows_of = {member: self._laid_out(member, c) for member, c in self.space.scores}
+        self.rows_of = {member: self.factors.rows(member, c) for member, c in self.space.scores}
         states = [self._state(each) for each in self.space.combined]
         for state, result in zip(states, self._walks(states), strict=True):
-            width = [WIDTH] if state.width else []
-            self.places[self._key(state.each)] = result, [*self.at.here, PANEL, *width, LANE]
+            width = [place for place, _ in state.width]
+            self.places[self._key(state.each)] = result, self.at.place_of(self.at.here, width)
         self.finished = True
         results = [self._result(outer, *pair) for pair in self.plan.outputs]
         segments = {SEGMENTS: A.DenseIntsAttr((len(results), 0, 0))}
@@ -161,14 +151,14 @@ class StreamWalk:
             old.replace_all_uses_with(new)
         self.at.group.erase()
 
-    def _copier(
+    def copier(
         self, member: GpuMember, body: Body, own: Mapping[str, Dim], mask: Value | None,
         known: dict[GpuMember, _Copier] | None = None,
     ) -> _Copier:  # fmt: skip
         known = {} if known is None else known
         return known.get(member) or _Copier(self, member, body, own, mask, known)
 
-    def _streamed(self, member: GpuMember) -> dict[str, Dim]:
+    def streamed(self, member: GpuMember) -> dict[str, Dim]:
         """The places of a member's axes that are the stream."""
         names = (axis.name for axis in self.space.axes_of(member))
         return dict(zip(names, self._places(), strict=True))
@@ -182,32 +172,20 @@ class StreamWalk:
             places[0] = places[0] + (step * at.columns if lone else floordiv(step, at.turns))
         return places
 
-    def _column_mask(self, body: Body) -> Value | None:
+    def column_mask(self, body: Body) -> Value | None:
         """Whether there is a column; None where all are there."""
         return self.at.column_mask(body, self._places()[-1], self.positions(body))
 
     @property
     def _of_rows(self) -> list[Dim]:
         """Where something of a step has a number for each row."""
-        return [*self.at.stepped, PANEL, LANE]
+        return self.at.place_of(self.at.stepped)
 
     @staticmethod
     def _key(each: Streamed) -> tuple[GpuMember, int]:
         return origin_key(each.origin)
 
     # -- before the walk
-
-    def _laid_out(self, member: GpuMember, contraction: Contraction) -> Value:
-        """The rows of a product's first factor, side by side for each term."""
-        body = Body()
-        depth = depth_of(contraction)
-        self.at.extents |= {place.name: size for place, size in depth}
-        mask = self.at.row_mask(body)
-        own = {axis.name: place for axis, (place, _) in zip(contraction.depth, depth, strict=True)}
-        value = self._copier(member, body, own, mask).value(contraction.left.value)
-        if mask is not None:
-            value = body.select(mask, value, body.zero(value.type))
-        return self.at.map(self.builder, self.at.row_axes(*depth), [value], body)[0]
 
     def _state(self, each: Streamed) -> _WalkState:
         """What a sum or an extreme is before the walk; a maximum is finite, so that gaps from it
@@ -217,7 +195,8 @@ class StreamWalk:
         width: tuple[tuple[Any, Dim], ...] = ()
         if each.contraction is not None:
             (axis,) = [a for a in each.origin.member.own if a.kind == "par"]
-            width = ((WIDTH, axis.extent),)
+            width = ((WIDTH, self.at.padded(axis.extent)),)
+            self.at.extents |= {place.name: size for place, size in width}
         value = body.constant(number, f32)
         (init,) = self.at.map(self.builder, self.at.row_axes(*width), [value], body)
         return _WalkState(each, init, init, width)
@@ -229,7 +208,7 @@ class StreamWalk:
         for several in ends:
             last = None
             for member, end in several:
-                copier = self._copier(member, body, {}, None)
+                copier = self.copier(member, body, {}, None)
                 copier.mapping = {**copier.mapping, member.rows[-1]: BLOCK * self.at.rows}
                 value = copier.value(end.operands[1])
                 if value.type is not i64:
@@ -274,7 +253,7 @@ class StreamWalk:
         known: dict[GpuMember, _Copier] = {}
         body = Body()
         for member, end in limit.ends:
-            copier = self._copier(member, body, {}, None, known)
+            copier = self.copier(member, body, {}, None, known)
             places.setdefault(copier.value(end.operands[1]), []).append((member, end))
         chosen = {op for _, _, op in limit.chosen}
         whole = [ends for ends in places.values() if any(end in chosen for _, end in ends)]
@@ -354,7 +333,8 @@ class StreamWalk:
         outside, self.builder = self.builder, Builder.at_end(block)
         for member, contraction in self.space.scores:
             scores = self._scores(member, contraction)
-            self.places[member, 0] = scores, [*self.at.stepped, COLUMN, self.at.line]
+            place = self.at.place_of_product(self.at.stepped, COLUMN)
+            self.places[member, 0] = scores, place
         following = dict[_WalkState, Value]()
         factors = dict[tuple[GpuMember, int], Value]()
         early = [s for s in states if s.each.power is None and s.each.contraction is None]
@@ -383,38 +363,13 @@ class StreamWalk:
 
     def _scores(self, member: GpuMember, contraction: Contraction) -> Value:
         """Products of a step's columns with the rows."""
-        body, depth = Body(), depth_of(contraction)
+        body, depth = Body(), self.at.depth_of(contraction)
         self.at.extents |= {place.name: size for place, size in depth}
-        own = {axis.name: place for axis, (place, _) in zip(contraction.depth, depth, strict=True)}
-        column = self._column(body, member, contraction, own, depth)
+        column = self.factors.column(body, member, contraction, contraction.depth, depth)
         places = [place for place, _ in depth]
-        row = body.read(self.rows_of[member], self.at.in_panels(self.at.here, places))
-        body.finish([body.op("arith.mulf", column, row)])
-        return self.at.product(self.builder, body, (COLUMN, self.at.columns), depth)
-
-    def _column(
-        self, body: Body, member: GpuMember, contraction: Contraction, own: Mapping[str, Dim],
-        across: Axes,
-    ) -> Value:  # fmt: skip
-        """What a product has of the stream at a column, and at places of other axes: read where it
-        lies, or from an array of the step's, where it is computed, widened or looked up."""
-        places = self._streamed(member) | dict(own)
-        read = contraction.right.plain
-        whole = known_divisible(self.at.stream[-1], self.at.columns) and self.begin is None
-        if read is not None and read.value.type is f32 and not read.positions and whole:
-            return self._copier(member, body, places, None).value(read.value)
-        inside = Body()
-        mask = self._column_mask(inside)
-        value = self._copier(member, inside, places, mask).value(contraction.right.value)
-        if mask is not None and not contraction.right.reads_zero:
-            value = inside.select(mask, value, inside.zero(value.type))
-        inside.finish([value])
-        axes = self.at.axes((COLUMN, self.at.columns), *across, stepped=True)
-        type_ = array(value.type, [axis.extent for axis in axes])
-        names = ["column", *(place.name for place, _ in across)]
-        schedule = self.at.vectors(names[-1], names)
-        tile = self.at.compute(self.builder, axes, [loop.MAP], [type_], inside, schedule).results[0]
-        return body.read(tile, [*self.at.stepped, COLUMN, *(place for place, _ in across)])
+        row = body.read(self.rows_of[member], self.at.factor_place(self.at.here, places))
+        own = COLUMN, self.at.columns
+        return self.at.product(self.builder, body, row, column, own, depth)
 
     def _parts(
         self, states: Sequence[_WalkState], every: Sequence[_WalkState] = ()
@@ -424,37 +379,35 @@ class StreamWalk:
         if not states:
             return []
         body, outputs, numbers = Body(), StepOutputs(), dict[_WalkState, int]()
-        mask = self._column_mask(body)
+        mask = self.column_mask(body)
         masks = body.both(self.at.row_mask(body), mask)
         known, kept = dict[GpuMember, _Copier](), dict[Value, int]()
-        at = self.at
-        sizes = [*(size for _, size in at.points), at.steps, at.rows // at.panel]
-        wide = [*sizes, at.columns, at.panel]
+        axes, schedule = self.at.column_axes()
+        sizes = [axis.extent for axis in axes if axis.kind == "par"]
+        wide = [axis.extent for axis in axes]
         for state in states:
             each, member, output = state.each, state.each.origin.member, state.each.origin.attr
-            copier = self._copier(member, body, self._streamed(member), masks, known)
+            copier = self.copier(member, body, self.streamed(member), masks, known)
             value, other = member.compute.yield_op.values[each.origin.output], 0.0
             if each.contraction is None:
                 other = IDENTITY[output.combiner]
             else:
-                value, output = not_rounded(each.contraction.left.value), loop.MAP
+                value, output = self.at.factor(each.contraction.left), loop.MAP
             term = content = copier.value(value)
             if mask is not None:
                 content = body.select(mask, term, body.constant(other, term.type))
             is_map = each.contraction is not None
-            type_ = array(term.type, wide) if is_map else array(f32, [*sizes, self.at.panel])
+            type_ = array(term.type, wide) if is_map else array(f32, sizes)
             numbers[state] = outputs.add(output, content, type_)
             if output.combiner == "max" and self._takes_long(body, term):
                 for element in self._elements(state, every, term, body, masks, known):
                     kept[element] = outputs.add(loop.MAP, content, array(f32, wide))
         body.finish(outputs.values)
-        *axes, lane = self.at.row_axes(stepped=True)
-        axes += [loop.AxisAttr("column", "red", self.at.columns), lane]
-        schedule = self.at.vectors("lane", ["panel", "lane", "column"])
         results = self.at.compute(self.builder, axes, outputs.kinds, outputs.types, body,
                                 schedule).results  # fmt: skip
         for element, number in kept.items():
-            self.tops[element] = results[number], [*self.at.stepped, PANEL, COLUMN, LANE]
+            place = self.at.place_of(self.at.stepped, [COLUMN])
+            self.tops[element] = results[number], place
         return [(state, self._part(state, results[number])) for state, number in numbers.items()]
 
     def _elements(
@@ -467,8 +420,8 @@ class StreamWalk:
             power = each.each.power
             if power is None or origin_key(power.maximum) != self._key(state.each):
                 continue
-            places = self._streamed(power.member)
-            copier = self._copier(power.member, body, places, mask, known)
+            places = self.streamed(power.member)
+            copier = self.copier(power.member, body, places, mask, known)
             if copier.value(power.element) is term:
                 elements.append(power.element)
         return elements
@@ -492,16 +445,16 @@ class StreamWalk:
         """A step's part of products over the stream."""
         body = Body()
         self.at.extents |= {place.name: size for place, size in state.width}
-        (column,) = [a for a in member.own if a.kind == "par"]
-        right = self._column(body, member, contraction, {column.name: WIDTH}, state.width)
-        left = body.read(factor, self.at.in_panels(self.at.stepped, [COLUMN]))
-        body.finish([body.op("arith.mulf", right, left)])
-        return self.at.product(self.builder, body, state.width[0], [(COLUMN, self.at.columns)])
+        own = [a for a in member.own if a.kind == "par"]
+        column = self.factors.column(body, member, contraction, own, state.width)
+        row = body.read(factor, self.at.factor_place(self.at.stepped, [COLUMN]))
+        depth = [(COLUMN, self.at.columns)]
+        return self.at.product(self.builder, body, row, column, state.width[0], depth)
 
     def _raised(self, state: _WalkState, part: Value) -> tuple[Value, Value]:
         """A maximum behind a step, and the power of e by which sums so far become smaller."""
         body = Body()
-        before = body.read(state.argument, [*self.at.here, PANEL, LANE])
+        before = body.read(state.argument, self.at.place_of(self.at.here))
         after = body.op("arith.maximumf", before, body.read(part, self._of_rows))
         gap = body.op("arith.subf", before, after)
         factor = body.add(math_ops.ExpOp, [gap], f32, {"nonpositive": A.UNIT})
@@ -513,13 +466,15 @@ class StreamWalk:
         """A sum or an extreme behind a step."""
         body = Body()
         width = [place for place, _ in state.width]
-        before = body.read(state.argument, [*self.at.here, PANEL, *width, LANE])
+        before = body.read(state.argument, self.at.place_of(self.at.here, width))
         if factor is not None:
             before = body.op("arith.mulf", before, body.read(factor, self._of_rows))
         # Sums of products have their rows as they come.
-        place = [*width, self.at.line] if width else [PANEL, LANE]
-        after = body.op(COMBINE[state.each.origin.attr.combiner], before,
-                        body.read(part, [*self.at.stepped, *place]))  # fmt: skip
+        place = self._of_rows
+        if width:
+            place = self.at.place_of_product(self.at.stepped, width[0])
+        combine = COMBINE[state.each.origin.attr.combiner]
+        after = body.op(combine, before, body.read(part, place))
         axes = self.at.row_axes(*state.width, stepped=True)
         return self.at.map(self.builder, axes, [after], body)[0]
 
@@ -545,7 +500,7 @@ class StreamWalk:
         own = {axis.name: WIDTH for axis in columns}
         width = [(WIDTH, axis.extent) for axis in columns]
         self.at.extents |= {place.name: size for place, size in width}
-        copier = self._copier(member, body, own, mask)
+        copier = self.copier(member, body, own, mask)
         places: Sequence[Dim] = [*self.at.row_places, *(place for place, _ in width)]
         masks, positions = [] if mask is None else [mask], list[Value]()
         if behind:
@@ -564,9 +519,7 @@ class StreamWalk:
             init = outer.value(graph.Undefined, result_types=result.type)
         body.finish([content], positions, masks)
         output = loop.ResultAttr("scatter", "set", None, A.DimsAttr(places))
-        axes = self.at.row_axes(*width)
-        order = ["panel", "lane", *(place.name for place, _ in width)]
-        schedule = self.at.vectors(order[-1], order)
+        axes, schedule = self.at.stored_axes(*width)
         return self.at.compute(self.builder, axes, [output], [init.type], body, schedule,
                              [init]).results[0]  # fmt: skip
 

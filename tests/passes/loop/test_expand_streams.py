@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import torch
 
@@ -13,6 +14,7 @@ import irc
 from irc.dialects import kernel, loop
 from irc.interp import run
 from irc.ir.passes import PassContext, PassManager
+from irc.target.figures import evolve
 from tests.target.machines import MACHINES
 
 FILE = Path(__file__).with_name("expand_streams.mlir")
@@ -44,7 +46,9 @@ def test_kernels_of_every_processor(target: Any, sizes: tuple[int, int]) -> None
     passes = f"expand-streams{{rows={rows} columns={columns}}},{PASSES}"
     PassManager.parse(passes, verify="each").run(module, PassContext(target=target))
     kernels = [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
-    assert len(kernels) == 1 and kernels[0].private
+    assert len([each for each in kernels if each.private]) == 1
+    text = irc.print_op(module)
+    assert ("kernel.dot_rows" in text) is ("amx-tile" in text)
     (got,) = run(module, *arrays(), mode="real")
     torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-9)
 
@@ -55,6 +59,19 @@ def test_what_is_expanded_is_told() -> None:
     assert any("blocks of 32 rows walk over 24 columns" in str(r) for r in context.remarks)
     groups = [op for op in module.walk() if isinstance(op, loop.GroupOp)]
     assert [bool(op.carried) for op in groups] == [False, True]
+
+
+def test_a_target_says_how_large_blocks_and_steps_are() -> None:
+    """Those of registers of whole tiles have figures of their own, and whole tiles."""
+    told = []
+    for figures in ({}, {"tiled_walk_rows": 16, "tiled_walk_columns": 32, "walk_rows": 8}):
+        tiles = MACHINES["tiles"]
+        target = attrs.evolve(tiles, processor=evolve(tiles.processor, **figures))
+        context = PassContext(target=target, remarks=["expand-streams"])
+        PassManager.parse("expand-streams").run(group(), context)
+        told += [str(remark) for remark in context.remarks]
+    assert "blocks of 32 rows walk over 32 columns" in told[0]
+    assert "blocks of 16 rows walk over 32 columns" in told[1]
 
 
 def test_a_gpu_keeps_its_group() -> None:
