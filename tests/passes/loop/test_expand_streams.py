@@ -69,7 +69,7 @@ def test_a_target_says_how_large_blocks_and_steps_are() -> None:
         target = attrs.evolve(tiles, processor=evolve(tiles.processor, **figures))
         context = PassContext(target=target, remarks=["expand-streams"])
         PassManager.parse("expand-streams").run(group(), context)
-        told += [str(remark) for remark in context.remarks]
+        told.append(" ".join(map(str, context.remarks)))
     assert "blocks of 32 rows walk over 32 columns" in told[0]
     assert "blocks of 16 rows walk over 32 columns" in told[1]
 
