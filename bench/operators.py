@@ -64,6 +64,25 @@ def _permuted_norm(x: Tensor) -> Tensor:
     return F.layer_norm(x.permute(0, 2, 3, 1), (x.shape[1],)).permute(0, 3, 1, 2)
 
 
+def _rotary_pairs(x: Tensor, c: Tensor, s: Tensor) -> Tensor:
+    a, b = x[..., ::2], x[..., 1::2]
+    return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+
+
+def _rotary_turned(x: Tensor, c: Tensor, s: Tensor) -> Tensor:
+    turned = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    return x * c.repeat_interleave(2, -1) + turned * s.repeat_interleave(2, -1)
+
+
+def _rotary_complex(x: Tensor, f: Tensor) -> Tensor:
+    return torch.view_as_real(torch.view_as_complex(x) * torch.view_as_complex(f)[:, None])
+
+
+def _colors(x: Tensor) -> Tensor:
+    r, g, b = x.unbind(-1)
+    return torch.stack((r * 0.3 + g * 0.6, g * 2, b - r), -1)
+
+
 def rows() -> Iterator[tuple[str, Callable[..., Tensor], tuple[int, ...]]]:
     """What is done with one array."""
     yield "roll", lambda x: torch.roll(x, (3, 3), (1, 2)) * 2, (8, 56, 56, 96)
@@ -122,6 +141,7 @@ def cases(times: int = 1) -> dict[str, Case]:
     grid = torch.rand(times * 2, 48, 48, 2) * 2 - 1
     many, points = times * 256, times * 100_000
     classes, columns = places(1000, many), places(1000, many, 300)
+    angles = randn(256, 32), randn(256, 32)
     several: dict[str, Case] = {
         "grid_sample": (lambda x, g: F.grid_sample(x, g, align_corners=False),
                         (randn(times * 2, 32, 48, 48), grid)),
@@ -137,6 +157,11 @@ def cases(times: int = 1) -> dict[str, Case]:
                                    randn(128, 128))),
         "causal lines": (lambda x, w: F.conv1d(x, w, padding=3, groups=256),
                          (randn(times * 4, 256, 200), randn(256, 1, 4))),
+        "rotary pairs": (_rotary_pairs, (randn(times * 4, 12, 256, 64), *angles)),
+        "rotary turned": (_rotary_turned, (randn(times * 4, 12, 256, 64), *angles)),
+        "rotary complex": (_rotary_complex, (randn(times * 4, 256, 12, 32, 2),
+                                             randn(256, 32, 2))),
+        "colors": (_colors, (randn(times * 8, 224, 224, 3),)),
         "transposed convolution": (lambda x, w: F.conv_transpose2d(x, w, stride=2),
                                    (randn(times * 2, 32, 28, 28), randn(32, 16, 2, 2))),
         "softmax of bf16": (lambda x: x.softmax(-1), (randn(times * 512, 1000).bfloat16(),)),

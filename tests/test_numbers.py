@@ -53,6 +53,7 @@ KNOWN = {
     "passes/kernel/cpu/contraction/by_size.py": {"RUNGS": REACH},
     "passes/kernel/cpu/contraction/ahead.py": {"LINE_BITS": FORMAT},
     "passes/kernel/cpu/contraction/row_tiles.py": {"EXACT_ROWS": REACH},
+    "passes/kernel/cpu/interleaved.py": {"MOST": REACH},
     "passes/kernel/cpu/partial_sums.py": {
         "MAX_I32": FORMAT, "LONG_SUM": MEANING, "SUM_CHUNK": MEANING, "COLUMN_CHUNK": MEANING,
         "SHORT_SUM": MEANING, "FEW_BLOCKS": MEANING,

@@ -275,8 +275,17 @@ def _repeated(body: KernelBody, ref: Ref, short: Shape, shape: Shape) -> Ref:
 def interleave(body: KernelBody, op: Any) -> None:
     shape = shape_of(op.sources[0].type)
     refs, lanes = [body[v] for v in op.sources], shape.lanes
+    if len(refs) == 3:
+        # The third one beside what isn't there, so that both have as many lanes.
+        wide = vector_text(shape.element, 2 * lanes)
+        first = body.shuffle(shape.text, refs[0], refs[1], range(2 * lanes))
+        second = body.shuffle(shape.text, refs[2], "poison", range(2 * lanes))
+        starts = (0, lanes, 2 * lanes)
+        order = [start + lane for lane in range(lanes) for start in starts]
+        body[op.interleaved] = body.shuffle(wide, first, second, order)
+        return
     if len(refs) & (len(refs) - 1):
-        raise InvalidIR(f"a cpu interleaves 2, 4 or 8 vectors, not {len(refs)}", op=op)
+        raise InvalidIR(f"a cpu interleaves 2, 3, 4 or 8 vectors, not {len(refs)}", op=op)
     while len(refs) > 1:
         half, text = len(refs) // 2, vector_text(shape.element, lanes)
         order = [lane for k in range(lanes) for lane in (k, lanes + k)]

@@ -190,7 +190,8 @@ CPU: Mapping[str, Key] = {
                  names),
     "written_out": Key(
         "those of a compute's own axes each point of which has code of its own, so that conditions "
-        "on it are decided when the kernel is formed; without it, none", names),
+        "on it are decided when the kernel is formed, and vectors that are stored side by side are "
+        "interleaved; without it, none", names),
     "fetch_axis": Key(
         "a loop of a compute's own: memory is fetched before vectors are read in order from an "
         "argument, by those that are read there some points of it earlier; without it, none", name),

@@ -10,8 +10,9 @@ from irc.analysis.cost import USUAL, op_cost
 from irc.analysis.loop import estimate
 from irc.ir.attributes import Type
 from irc.ir.core import Value
-from irc.ir.symbols import coefficient, free_symbols
+from irc.ir.symbols import coefficient, free_symbols, substitute
 from irc.ir.types import FloatType, IntegerType, i1
+from irc.passes.kernel.cpu.interleaved import operations_at, side_by_side
 from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, lane_stride
 from irc.target.cpu import TargetFeatures
 from irc.target.speeds import Speeds
@@ -79,6 +80,9 @@ def axis_cost(member: CpuMember, axis: Axis, cpu: TargetFeatures) -> float:
     extent = estimate(axis.extent)
     full = max(extent, 1) / (-(-max(extent, 1) // lanes) * lanes)
     each = 1 / (lanes * full)
+    between = side_by_side(member, axis.name, lanes)
+    if between is not None:
+        return _between_cost(member, axis, between, lanes, each, cpu)
     total = sum(op_cost(op, cpu) for op in member.compute.block.ops) * each
     ordered = needs_order(member)
     for access in member.accesses():
@@ -107,6 +111,31 @@ def axis_cost(member: CpuMember, axis: Axis, cpu: TargetFeatures) -> float:
         points = math.prod(max(1, estimate(a.extent)) for a in member.own if a.kind == "red")
         total += cpu.horizontal * len(member.compute.output_list) / points
     return total
+
+
+def _between_cost(
+    member: CpuMember, axis: Axis, between: Axis, lanes: int, each: float, cpu: TargetFeatures
+) -> float:
+    """The same where the points of `between` are written out, for what is decided at each of them,
+    and their vectors interleaved. each: of a vector's instruction, a point."""
+    assert isinstance(between.extent, int)
+    total, reads = 0.0, dict[tuple[object, object], float]()
+    for point in range(between.extent):
+        for op in operations_at(member, between.name, point):
+            access = member.reads.get(op)
+            if access is None or not access.bytes:
+                total += op_cost(op, cpu)
+                continue
+            step = step_along(member, access, axis.name, lanes)
+            cost = lanes * cpu.gather
+            if step in (0, 1):
+                cost = 1.0
+            elif is_strided(step, access, cpu):
+                cost = 2.0 * abs(step)
+            place = substitute(access.expression, {between.name: point})
+            reads[place, access.storage] = cost  # what several points read is read once
+    stores = sum(len(group) for group in member.stores.values())
+    return each * ((total + sum(reads.values())) / between.extent + 3 * stores)
 
 
 def is_strided(step: object, access: Access, cpu: TargetFeatures) -> TypeGuard[int]:

@@ -35,6 +35,7 @@ from irc.passes.kernel.cpu.collapse import find_collapses
 from irc.passes.kernel.cpu.contraction.by_size import schedule_by_size
 from irc.passes.kernel.cpu.contraction.choose import is_open, schedule_tiles
 from irc.passes.kernel.cpu.contraction.measured import Measured
+from irc.passes.kernel.cpu.interleaved import side_by_side
 from irc.passes.kernel.cpu.jam_points import jams_of
 from irc.passes.kernel.cpu.partial_sums import cut_sums
 from irc.passes.kernel.cpu.plan import (
@@ -198,6 +199,8 @@ def _scheduled(
             scalar.append((member.compute, _why_scalar([*plan.shared, *member.own], member, cpu)))
         elif top.tile_axis:
             own.unroll = sum(1 for _ in member.compute.block.ops) <= limits.unrolled_ops
+        elif (axis := side_by_side(member, best.name, top.lanes)) is not None:
+            own.written_out = [axis.name]
         own.order = own.order + _loop_order(member, own.vector_axis if best is None else "")
         if best is None and member in jams:
             jams[member].write(member, own)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from irc.analysis.contraction import tiled
 from irc.analysis.loop import points
 from irc.analysis.shared_reads import jam_of
-from irc.dialects import loop
+from irc.dialects import loop, sym
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import TensorType, element_bytes
+from irc.ir.types import TensorType, contiguous_strides, element_bytes, f32
 from irc.passes.common.bodies import axis_name, make_axes
+from irc.passes.kernel.cpu.collapse import can_collapse
+from irc.passes.kernel.cpu.interleaved import MOST
+from irc.passes.kernel.cpu.plan import plan_for_cpu
+from irc.passes.kernel.plan.plan import flatten
 from irc.passes.loop.grouping import group_members
 from irc.target import Target, target_of
 
@@ -23,7 +27,9 @@ class ShareReads(Pass):
     each other do (`irc.analysis.shared_reads`), that axis and those behind it become axes of each
     member's own: `schedule` then has several points in registers together. What members hand on has
     room on the stack for all of these points, and the other axes have as many points as there are
-    threads.
+    threads. So do the few points of a last axis (`irc.passes.kernel.cpu.interleaved`) of maps that
+    read the same for them, or other things under conditions: rotary embeddings of pairs, products
+    of complex numbers, colors. They are written out, and their vectors interleaved.
 
     Before:
         %s = loop.compute par(i0: 9, i1: 14, i2: 32) red(i3: 3, i4: 3) -> reduce(sum, f32) { ... }
@@ -70,6 +76,8 @@ def fewer_axes(op: loop.ComputeOp | loop.GroupOp, target: Target) -> int | None:
     names = [axis.name for axis in axes]
     if names != [axis_name(k) for k in range(len(names))]:
         return None
+    if has_short_ends(op, target):
+        return len(axes) - 1
     counts = []
     for member in members:
         if not isinstance(member, loop.ComputeOp) or tiled(member, target) is not None:
@@ -87,6 +95,37 @@ def fewer_axes(op: loop.ComputeOp | loop.GroupOp, target: Target) -> int | None:
     if isinstance(op, loop.GroupOp) and handed_on(op, fewer) > target.features.stack_bytes:
         return None
     return fewer
+
+
+def has_short_ends(op: loop.ComputeOp | loop.GroupOp, target: Target) -> bool:
+    """Whether the points of the last axis are few, lie side by side in all that is stored, and
+    can't be told from those of the axis around it as one axis' points."""
+    axes, most = shared_axes(op), op.axis_list
+    if len(axes) != len(most) or len(axes) < 2:
+        return False
+    outer, last = axes[-2:]
+    if not isinstance(last.extent, int) or not 2 <= last.extent <= MOST:
+        return False
+    if points(axis.extent for axis in axes[:-1]) < 2 * target.lanes(f32):
+        return False
+    for type_ in (result.type for result in op.results):
+        assert isinstance(type_, TensorType)
+        strides = type_.strides or contiguous_strides(type_.shape)
+        if type_.rank != len(axes) or tuple(strides[-2:]) != (last.extent, 1):
+            return False
+    if sym.range_entry(op):
+        return False
+    plan = plan_for_cpu(flatten(op))
+    if plan.once or any(
+        member.own or any(output.kind != "map" for output in member.compute.output_list)
+        or any(access.storage is None or access.storage.kind != "argument"
+               for group in member.stores.values() for access in group)
+        for member in plan.members
+    ):  # fmt: skip
+        return False
+    named = {axis.name: axis for axis in plan.shared}
+    every = [access for member in plan.members for access in member.accesses()]
+    return not can_collapse(named[outer.name], named[last.name], every)
 
 
 def handed_on(group: loop.GroupOp, shared: int) -> int:

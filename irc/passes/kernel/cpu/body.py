@@ -7,7 +7,7 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import dim_sum, substitute, symbol, terms_of
-from irc.ir.types import FloatType, i1, index
+from irc.ir.types import FloatType, VectorType, i1, index
 from irc.passes.kernel.cpu.emit import Content, Scalar, VectorScope
 from irc.passes.kernel.cpu.lanes import LaneExpressions, lane_sum
 from irc.passes.kernel.cpu.place import Index, Placement
@@ -23,6 +23,9 @@ class BodyEmitter:
         self.placed = placed
         self.emitter, self.state = placed.emitter, placed.state
         self.member, self.vectors = placed.member, placed.vectors
+        #: Vectors that wait for those of other points, to be stored between them: where each
+        #: access of a copy begins, and its points' so far.
+        self.held: dict[tuple[Access, int], tuple[Value, Value, list[Value]]] | None = None
 
     # -- levels
 
@@ -361,12 +364,28 @@ class BodyEmitter:
             return
         for copy in range(lanes.copies):
             value = emitter.convert(self.lane_value(content, copy, lanes.width, scope), element)
-            if prepared.stride == 1:
+            if self.held is not None:
+                if (access, copy) not in self.held:
+                    place = emitter.value(self.offset(access, copy, scope))
+                    self.held[access, copy] = pointer, place, []
+                self.held[access, copy][2].append(value)
+            elif prepared.stride == 1:
                 emitter.store(value, pointer, self.offset(access, copy, scope), lanes.mask)
             else:
                 places = self.offsets(access, copy, scope)
                 emitter.scatter(value, pointer, places, lanes.mask, "set")
 
+
+    def store_interleaved(self, scope: VectorScope) -> None:
+        """Store what is held, each point's lanes between those of the others."""
+        for pointer, place, values in () if self.held is None else self.held.values():
+            type_, count = values[0].type, len(values)
+            assert isinstance(type_, VectorType)
+            lanes, element = type_.shape[0], type_.element
+            wide = self.emitter.vector_type(element, count * lanes)
+            together = self.emitter.add(kernel.InterleaveOp, values, wide)
+            self.emitter.store(together, pointer, place, None)
+        self.held = None
 
     def scatter(
         self, result: Value, combiner: str, content: Content, mask: Value | None, scope: VectorScope

@@ -16,6 +16,7 @@ from irc.ir.symbols import known_divisible
 from irc.passes.kernel.cpu.body import BodyEmitter
 from irc.passes.kernel.cpu.counting import conditions_of_counting, narrowed
 from irc.passes.kernel.cpu.emit import Scalar, VectorScope
+from irc.passes.kernel.cpu.interleaved import side_by_side
 from irc.passes.kernel.cpu.jam import Jam
 from irc.passes.kernel.cpu.partial_sums import MAX_I32, combined_points
 from irc.passes.kernel.cpu.place import KernelState, Placement
@@ -354,11 +355,17 @@ class Nest:
         if not isinstance(axis.extent, int) or self._vectors_of(depth) is not None:
             raise InvalidIR(f"the points of {axis.name} can't be written out: nobody knows how "
                             "many, or vectors run along it", op=self.member.compute)  # fmt: skip
+        lanes = scope.lanes
+        between = None
+        if lanes is not None and lanes.width > 1 and lanes.mask is None:
+            between = side_by_side(self.member, lanes.axis, lanes.width)
+        self.body.held = None if between is None else {}
         for point in range(axis.extent):
             inner = scope.child(self.placed.base + 1 + depth)
             inner.names[axis.name], inner.points = point, {**scope.points, axis.name: point}
             self.body.enter(inner.level, inner)
             carried = self._below(depth, inner, state and state.carrying(carried))
+        self.body.store_interleaved(scope)
         return carried
 
     def _below(self, depth: int, scope: VectorScope, state: Carried | None) -> list[Value]:
