@@ -257,6 +257,30 @@ def test_points_that_write_elements_of_their_own(indices):
     assert writes_apart(scattering(module), 0) is PLACES[indices]
 
 
+MASKED = {"slt, %place, %five": True, "slt, %place, %four": True, "slt, %place, %six": False,
+          "sle, %place, %five": False, "slt, %j, %five": False}  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", MASKED)
+def test_a_mask_tells_points_apart(condition: str) -> None:
+    """Of 5*i + (2*j + k) with 2*j + k < 6: two points have one element where that is 5."""
+    module = irc.parse(f"""
+    func.func @main(%m: {MATRIX}) -> {MATRIX} attributes {{level = "loop"}} {{
+      %r = loop.compute par(i: 4, j: 3, k: 2) inits(%m) -> scatter(set, [0, i*5 + j*2 + k]) {{
+        %c = arith.constant 1.0 : f32
+        %true = arith.constant true : i1
+        %place = loop.index {{expression = #sym<j*2 + k>}} : index
+        %j = loop.index {{expression = #sym<j>}} : index
+        %four = arith.constant 4 : index
+        %five = arith.constant 5 : index
+        %six = loop.index {{expression = #sym<6>}} : index
+        %first = arith.cmpi {condition} : index
+        %mask = arith.andi %first, %true : i1
+        loop.yield %c masks(%mask) }} : {MATRIX}
+      func.return %r : {MATRIX} }}""")
+    assert writes_apart(scattering(module), 0) is MASKED[condition]
+
+
 @pytest.mark.parametrize("extent, expected", [(1, True), (2, False)])
 def test_an_axis_of_one_point_needs_no_index(extent, expected):
     module = places("[i, 0]", f"par(i: 8, j: {extent})")

@@ -7,10 +7,12 @@ gets memory of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from irc.analysis.positions import placeholders_of
-from irc.dialects import graph, loop
+from irc.dialects import arith, graph, loop
 from irc.ir import attributes as A
 from irc.ir.core import Region, Value
 from irc.ir.diagnostics import InvalidIR
@@ -31,6 +33,8 @@ from irc.ir.symbols import (
     terms_of,
 )
 from irc.ir.types import TensorType
+
+NO_LIMITS: Mapping[Dim, Dim] = MappingProxyType({})
 
 
 def is_undefined(init: Value) -> bool:
@@ -128,21 +132,53 @@ def _reads_only_what_it_writes(op: loop.ComputeOp, number: int, init: Value) -> 
 
 def writes_apart(op: loop.ComputeOp, number: int) -> bool:
     """Whether every point of a compute scatters to an element of its own: for each axis some index
-    steps along it and along no other, or the indices tell the axes; none is read from memory."""
+    steps along it and along no other, or the indices tell the axes where its mask holds; none is
+    read from memory."""
     indices = op.output_list[number].index_dims
     if placeholders_of(*indices):
         return False
     axes = {a.name for a in op.axis_list if a.extent != 1}
     if all(any(_steps_along(d, name, axes) for d in indices) for name in axes):
         return True
-    return tell_axes(indices, {a.name: a.extent for a in op.axis_list})
+    return tell_axes(indices, {a.name: a.extent for a in op.axis_list}, _limits(op, number))
 
 
-def tell_axes(indices: Iterable[Dim], extents: Mapping[str, Dim]) -> bool:
+def _limits(op: loop.ComputeOp, number: int) -> dict[Dim, Dim]:
+    """What places are below where a scatter's mask holds, by place."""
+    if not op.yield_op.masks:
+        return {}
+    scatters = [k for k, output in enumerate(op.output_list) if output.kind == "scatter"]
+    limits, stack = dict[Dim, Dim](), [op.yield_op.masks[scatters.index(number)]]
+    while stack:
+        maker = stack.pop().defining_op
+        if isinstance(maker, arith.AndIOp):
+            stack += maker.operands
+        elif isinstance(maker, arith.CmpIOp) and maker.predicate == "slt":
+            place, limit = (_dim_of(side) for side in maker.operands)
+            if place is not None and limit is not None:
+                limits[place] = limit
+    return limits
+
+
+def _dim_of(value: Value) -> Dim | None:
+    """The place or number that a scalar is."""
+    maker = value.defining_op
+    if isinstance(maker, arith.ConstantOp) and isinstance(maker.value, A.IntegerAttr):
+        return maker.value.value
+    if isinstance(maker, loop.IndexOp) and not maker.positions:
+        return maker.expression
+    return None
+
+
+def tell_axes(
+    indices: Iterable[Dim], extents: Mapping[str, Dim], limits: Mapping[Dim, Dim] = NO_LIMITS
+) -> bool:
     """Whether no two points of axes have the same indices: from what is known, more is found until
-    nothing new is. Of 4*i + j with j < 4, both i and j; of a mod m and a floordiv m, a."""
+    nothing new is. Of 4*i + j with j < 4, both i and j; of a mod m and a floordiv m, a. limits:
+    what some expressions are below at the points that count."""
     units: dict[str, Dim] = {name: 0 for name, extent in extents.items() if extent == 1}
     names = extents.keys() - units.keys()
+    below = {substitute(d, units): limit for d, limit in limits.items()}
     without = [substitute(d, units) for d in indices]
     known = {*without, *(simplify(d, {}, extents) for d in without)}
     count = -1
@@ -150,7 +186,25 @@ def tell_axes(indices: Iterable[Dim], extents: Mapping[str, Dim]) -> bool:
         count = len(known)
         for expression in list(known):
             known.update(_parts_of(expression, known, extents))
+            known.update(_parts_below(expression, extents, below))
     return names <= {d.name for d in known if isinstance(d, Symbol)}
+
+
+def _parts_below(
+    expression: Dim, extents: Mapping[str, Dim], limits: Mapping[Dim, Dim]
+) -> list[Dim]:
+    """What an expression that is known tells as the sum of one with a limit and of multiples of no
+    less than that."""
+    parts: list[Dim] = []
+    for inner, limit in limits.items():
+        outer = expression - inner
+        terms, constant = terms_of(outer)
+        if constant or not terms or free_symbols(outer) & free_symbols(inner):
+            continue
+        step = math.gcd(*(scale for _, scale in terms))
+        if provable_le(limit, step, extents=extents) and provable_le(0, inner, extents=extents):
+            parts += [outer, inner]
+    return [part for part in parts if isinstance(part, Expr)]
 
 
 def _parts_of(expression: Dim, known: Collection[Dim], extents: Mapping[str, Dim]) -> list[Dim]:

@@ -1,5 +1,5 @@
-"""Attention whose scores a function changes, for a processor whose registers hold whole tiles:
-kernels of the whole pipeline, interpreted, are as near to float64 as eager mode."""
+"""Attention whose scores a function changes, for processors that this one may not be: kernels of
+the whole pipeline, interpreted, are as near to float64 as eager mode."""
 
 from __future__ import annotations
 
@@ -38,15 +38,17 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch._dynamo.reset()
 
 
-def lowered(imported: Any, options: Any, target: Any) -> Callable[..., Any]:
-    """What interprets a program's kernels for registers of whole tiles."""
-    module = imported.module
-    lower(module, MACHINES["tiles"], options, functional=True)
-    MODULES.append(module)
-    return lambda *arrays: interpret(module, *arrays)
+def interpreted(
+    function: Attention, arrays: Any, machine: str, sizes: str = "rows=16 columns=32"
+) -> list[Any]:
+    """What a program's kernels for a processor give."""
 
+    def lowered(imported: Any, options: Any, target: Any) -> Callable[..., Any]:
+        module = imported.module
+        lower(module, MACHINES[machine], options, functional=True)
+        MODULES.append(module)
+        return lambda *arrays: interpret(module, *arrays)
 
-def by_tiles(function: Attention, arrays: Any, sizes: str = "rows=16 columns=32") -> list[Any]:
     passes = {"before:expand-streams": f"expand-streams{{{sizes}}}",
               "after:expand-streams": "test-keep-loops"}  # fmt: skip
     options = {"passes": passes, "pattern_matcher": False}
@@ -70,5 +72,13 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_registers_of_whole_tiles_multiply(name: str) -> None:
     arrays = arrays_of(PROGRAMS[name], name, torch.bfloat16)
-    compare(CASES[name], by_tiles(CASES[name], arrays), arrays, times=4)
+    compare(CASES[name], interpreted(CASES[name], arrays, "tiles"), arrays, times=4)
     assert tiles()
+
+
+@pytest.mark.parametrize(("name", "machine"), [("causal", "avx512"), ("ahead", "neon")])
+def test_blocks_that_are_no_whole_vectors(name: str, machine: str) -> None:
+    """Of 32 rows of a block, more are computed, and stored where they are in it."""
+    arrays = arrays_of((1, 1, 36, 40, 8), name, torch.float32)
+    compare(CASES[name], interpreted(CASES[name], arrays, machine), arrays, times=4)
+    assert not tiles() and len(LOOPS) == 1
