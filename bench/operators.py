@@ -1,12 +1,14 @@
 """Operators by themselves, of images, rows and losses: irc, TorchInductor's default, eager mode.
 
     OMP_NUM_THREADS=1 python -m bench.operators [--gradients] [--only NAME,NAME] [--behind]
+    OMP_NUM_THREADS=1 python -m bench.operators --more ...
     python -m bench.operators --gpu [--gradients] ...
 
 One thread, f32 unless said, random arguments of some hundred kilobytes; `-last` has channels
-innermost. A line a case: median microseconds of each side, clocked after the other, and
+innermost. A line a case: median microseconds of each side, clocked in turn, and
 TorchInductor's time over irc's; with `--gradients` those of all float arguments, of the sum of the
-result, forward included. `--behind`: only where that is below 0.9. `--gpu`: arrays of a GPU, with
+result, forward included. `--more`: other operators (`bench.more_operators`). `--behind`: only
+where that is below 0.9. `--gpu`: arrays of a GPU, with
 16 times as many images, rows or batches; what the GPU takes, by CUDA graphs of ten calls.
 """
 
@@ -16,7 +18,7 @@ import argparse
 import functools
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -26,6 +28,7 @@ from torch.nn import functional as F
 import irc  # noqa: F401  # its import registers the backend
 from bench.common import print_load
 from bench.gpu_timing import recorded, replayed
+from bench.more_operators import more
 
 Case = tuple[Callable[..., Tensor], tuple[Tensor, ...]]
 ROUNDS, LEAST_SECONDS, BEHIND, GPU_TIMES, GPU_CALLS = 9, 0.02, 0.9, 16, 10
@@ -175,20 +178,24 @@ def gpu_microseconds(call: Callable[[], object]) -> float:
     return statistics.median(replayed(graph, GPU_CALLS) for _ in range(ROUNDS))
 
 
-def microseconds(call: Callable[[], object]) -> float:
-    """The median of some rounds, of so many calls each that the clock is no matter."""
-    call()
-    call()
-    start = time.perf_counter()
-    call()
-    count = max(1, int(LEAST_SECONDS / max(time.perf_counter() - start, 1e-7)))
-    times = []
-    for _ in range(ROUNDS):
+def microseconds(steps: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """The medians of some rounds of each side's calls in turn, so many that the clock is no
+    matter."""
+    counts: dict[str, int] = {}
+    for side, step in steps.items():
+        step()
+        step()
         start = time.perf_counter()
-        for _ in range(count):
-            call()
-        times.append((time.perf_counter() - start) / count)
-    return statistics.median(times) * 1e6
+        step()
+        counts[side] = max(1, int(LEAST_SECONDS / max(time.perf_counter() - start, 1e-7)))
+    times: dict[str, list[float]] = {side: [] for side in steps}
+    for _ in range(ROUNDS):
+        for side, step in steps.items():
+            start = time.perf_counter()
+            for _ in range(counts[side]):
+                step()
+            times[side].append((time.perf_counter() - start) / counts[side])
+    return {side: statistics.median(each) * 1e6 for side, each in times.items()}
 
 
 def step_of(call: Callable[..., Tensor], given: tuple[Any, ...], gradients: bool) -> Any:
@@ -207,16 +214,19 @@ def step_of(call: Callable[..., Tensor], given: tuple[Any, ...], gradients: bool
 def line(name: str, case: Case, gradients: bool, gpu: bool = False) -> tuple[float, str]:
     """TorchInductor's time over irc's, and the line."""
     call, given = case
-    times = {}
     if gpu:
         given = tuple(x.cuda() for x in given)
+    torch._dynamo.reset()
+    steps = {}
     for side in ("irc", "inductor", "eager"):
-        torch._dynamo.reset()
         compiled = call if side == "eager" else torch.compile(call, backend=side, dynamic=False)
-        step = step_of(compiled, given, gradients)
-        if step is None:
-            return 1.0, f"{name:28} has no gradient"
-        times[side] = (gpu_microseconds if gpu else microseconds)(step)
+        steps[side] = step_of(compiled, given, gradients)
+    if None in steps.values():
+        return 1.0, f"{name:28} has no gradient"
+    if gpu:
+        times = {side: gpu_microseconds(step) for side, step in steps.items()}
+    else:
+        times = microseconds(steps)
     ratio = times["inductor"] / times["irc"]
     shown = "  ".join(f"{side} {time:9.1f}" for side, time in times.items())
     return ratio, f"{name:28} {shown}  inductor:irc {ratio:5.2f}"
@@ -229,12 +239,13 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="NAME,NAME")
     parser.add_argument("--behind", action="store_true")
     parser.add_argument("--gpu", action="store_true")
+    parser.add_argument("--more", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     print_load()
     ratios, failed = [], []
-    for name, case in cases(GPU_TIMES if asked.gpu else 1).items():
+    for name, case in (more() if asked.more else cases(GPU_TIMES if asked.gpu else 1)).items():
         if asked.only and name not in asked.only.split(","):
             continue
         try:
