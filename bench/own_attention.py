@@ -1,11 +1,12 @@
 """Attention of irc's own on a CPU (`expand-attention`) against ATen's operator, called in turn.
 
-    python -m bench.own_attention [--only causal] [--threads 2] [--rounds 200]
+    python -m bench.own_attention [--only causal] [--threads 2] [--rounds 200] [--walks]
 
 F.scaled_dot_product_attention of [b, s, h, d] arrays as [b, h, s, d], in eager mode and compiled,
-whatever the processor's figures say. A line a case: median microseconds of each, the median of the
-rounds' ratios, errors against float64; and the same of the rounds in which the machine did what it
-can, and in which it did less than 0.6 of that, by a short loop beside each call (`bench.products`).
+whatever the processor's figures say; with `--walks` all rows walk over the keys. A line a case:
+median microseconds of each, the median of the rounds' ratios, errors against float64; and the same
+of the rounds in which the machine did what it can, and in which it did less than 0.6 of that, by a
+short loop beside each call (`bench.products`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from bench.products import watch
 from bench.steady import SHARE
 from irc.target import Target
 
-FORCED = {"passes": {"before:expand-attention": "expand-attention{force=true}"}}
+FORCED = "expand-attention{force=true}"
+WALKS = "expand-attention{walk=true}"
 DISTURBED = 0.6
 """Of the best rate of the loop: below, the machine is in its slow state."""
 FEWEST = 5
@@ -62,10 +64,11 @@ def relative(found: torch.Tensor, exact: torch.Tensor) -> float:
 
 
 def measure(name: str, call: Callable[..., torch.Tensor], given: Sequence[torch.Tensor],
-            rounds: int, look: Callable[[], float]) -> None:  # fmt: skip
+            rounds: int, look: Callable[[], float], walks: bool) -> None:  # fmt: skip
     """Print a case's lines."""
     torch._dynamo.reset()
-    own = torch.compile(call, backend="irc", dynamic=False, options=FORCED)
+    passes = {"before:expand-attention": WALKS if walks else FORCED}
+    own = torch.compile(call, backend="irc", dynamic=False, options={"passes": passes})
     exact = call(*(t.double() for t in given))
     errors = relative(own(*given), exact), relative(call(*given), exact)
 
@@ -95,6 +98,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--walks", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     torch.set_grad_enabled(False)
@@ -117,7 +121,7 @@ def main() -> None:
                 torch.randn(batch, length, count, width).to(dtype).transpose(1, 2)
                 for length, count in ((queries, heads), (keys, key_heads), (keys, key_heads))
             ]
-            measure(name, call, given, asked.rounds, look)
+            measure(name, call, given, asked.rounds, look, asked.walks)
     print_load()
 
 

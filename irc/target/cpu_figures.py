@@ -164,6 +164,9 @@ class CpuFigures(Speeds):
         "% of ATen's speed", "that attention of irc's own has in f32 (a Zen 4: "
         "bench/results/zen4_attention.txt)")] = 90
     own_pair_attention: Annotated[int, Figure("% of ATen's speed", "that it has in bf16")] = 90
+    own_walks: Annotated[tuple[int, ...], Figure(
+        "% of ATen's speed", "that blocks of rows have which walk over the keys, in f32 and in 16 "
+        "bits (`python -m bench.own_attention --walks`)")] = (90, 90)
     attention_blocks: Annotated[tuple[int, ...], Figure(
         "blocks", "of a head's rows, at most, that irc's own has, whose rows see all keys, and "
         "whose rows see those up to their own (speed against ATen's, 4 heads of 1000 rows and 1111 "
@@ -338,7 +341,7 @@ OF_CHIPS: Mapping[str, Mapping[str, Any]] = {
         "own_products": (130, 115, 106), "own_panels": (150, 150, 110),
         # bench/results/zen3_pixels.txt
         "own_pixels": (130, 118, 115),
-        "own_attention": 112, "attention_blocks": (1, 64),
+        "own_attention": 112, "attention_blocks": (1, 64), "own_walks": (115, 110),
     },
     # Not measured: only that ATen reaches 0.41 of the limit there, less than on a Zen 4.
     "znver5": {

@@ -228,7 +228,7 @@ ELSEWHERE = {"femtoseconds", "alone", "cached_bytes", "joined_bytes", "joined_bl
              "own_windows", "own_pair_windows", "many_taps", "most_taps", "most_jammed",
              "written_products", "most_terms", "product_latency", "sure_jams", "jam_start",
              "fetched_rows", "met_panels", "turned_reads", "turned_points", "own_attention",
-             "own_pair_attention",
+             "own_pair_attention", "own_walks",
              "attention_bytes", "attention_blocks", "causal_rows",
              "causal_parts", "cut_columns"}  # fmt: skip
 #: Those that another one switches on.

@@ -20,9 +20,11 @@ from irc.ir.types import TensorType, bf16, contiguous_strides, element_bytes, f1
 from irc.passes.common.bodies import SEGMENTS, Body, make_compute
 from irc.passes.kernel.cpu.contraction.register_tiles import panel_vectors
 from irc.passes.kernel.cpu.schedule import CpuSchedule, vectors_along
+from irc.passes.loop.attention_walk import AttentionWalk
 from irc.passes.loop.stage_products import stage_schedule
 from irc.target import Target, target_of
 
+FACTORS = ("query", "key", "value")
 FLASH = "aten._scaled_dot_product_flash_attention_for_cpu.default"
 BATCH, HEAD, BLOCK = symbol("b"), symbol("h"), symbol("block")
 ROW, KEY, WIDTH = symbol("r"), symbol("n"), symbol("d")
@@ -43,11 +45,14 @@ class ExpandAttention(Pass):
     (`irc.passes.kernel.cpu.stages`). What blocks would each pack of keys and values is laid out
     before the group, once. Causal attention has the five computes for some rows after the other,
     at least `causal_rows` (a figure of the target), with the keys that these see, in as many blocks
-    each. A call stays, and a remark tells why, whose logarithms of sums somebody reads, whose sizes
+    each. Where blocks would be several, or have no form, and the processor's figures say so
+    (`own_walks`), a group of streamed products takes the call's place, which `expand-streams` makes
+    blocks of rows that walk over the keys. A call stays, and a remark tells why, whose logarithms of sums somebody reads, whose sizes
     are symbols, whose keys are too many for a few rows of scores, and where ATen is as fast by the
     processor's figures (`own_attention`, `own_pair_attention`).
 
-    core_bytes: the second-level cache (0: the target's). force: wherever it can be done.
+    core_bytes: the second-level cache (0: the target's). force: wherever it can be done. walk: all
+    walk over the keys.
 
     Before:
         %y, %l = graph.call_aten %q, %k, %v {callee = "aten._scaled_dot_product_flash_attention_for_cpu.default", ...} : ...
@@ -67,6 +72,7 @@ class ExpandAttention(Pass):
     asks_target = True
     core_bytes: int = 0
     force: bool = False
+    walk: bool = False
 
     def run(self, op: Operation, context: PassContext) -> None:
         target = target_of(context)
@@ -79,6 +85,13 @@ class ExpandAttention(Pass):
             room = self.room(target)
             shape = attention_of(call, room, target)
             reason = shape if isinstance(shape, str) else self.objection(shape, target)
+            several = isinstance(shape, str) or bool(reason) or shape.blocks > 1
+            if self.walk and not unlike(call, target) or (
+                several and not self.force and walks(call, target)
+            ):  # fmt: skip
+                context.remark("attention is irc's own, rows walk over the keys", call)
+                self._replace(call, walk_of(call).run(), context)
+                continue
             if isinstance(shape, str) or reason:
                 context.remark(f"attention stays the library's: {reason}", call)
                 continue
@@ -86,10 +99,14 @@ class ExpandAttention(Pass):
             told = ", ".join(f"{p.blocks} of {p.rows} rows and {p.keys} keys" for p in parts)
             context.remark(f"attention is irc's own, blocks of a head: {told}", call)
             expanded = _ExpandedAttention(call, parts, target, _Panels(call)).run()
-            expanded.name_hint = call.results[0].name_hint
-            call.results[0].replace_all_uses_with(expanded)
-            call.erase()
-            context.count("expanded")
+            self._replace(call, expanded, context)
+
+    @staticmethod
+    def _replace(call: graph.CallAten, expanded: Value, context: PassContext) -> None:
+        expanded.name_hint = call.results[0].name_hint
+        call.results[0].replace_all_uses_with(expanded)
+        call.erase()
+        context.count("expanded")
 
     def room(self, target: Target) -> int:
         """Bytes of a block's scores and powers."""
@@ -145,33 +162,16 @@ def attention_of(
     call: graph.CallAten, room: int, target: Target
 ) -> AttentionShape | str:
     """What the kernel of a call is like whose scores have so many bytes, or why there is none."""
-    if any(True for _ in call.results[1].users):
-        return "the logarithms of its sums are read"
-    arguments = call.arguments.as_dict()
-    query, key, value = (operand_of(call, name) for name in ("query", "key", "value"))
-    assert query is not None and key is not None and value is not None
-    types: list[Any] = [v.type for v in (query, key, value)]
-    mask = operand_of(call, "attn_mask")
-    every = [*types, *([] if mask is None else [mask.type])]
-    sizes = [size for type_ in every for size in (*type_.shape, *(type_.strides or ()))]
-    if not all(isinstance(size, int) for size in sizes):
-        return "its sizes are symbols"
-    if getattr(arguments.get("dropout_p"), "value", 0.0):
-        return "it drops probabilities"
-    if sym.range_entry(call):
-        return "it runs for a range of a size"
+    reason = unlike(call, target)
+    if reason:
+        return reason
+    arguments, types = call.arguments.as_dict(), _types(call)
     element = types[0].element
-    if mask is not None and every[-1].element not in (i1, f32, bf16, f16):
-        return f"its mask has elements of {every[-1].element}"
     if element not in (f32, bf16):
         return f"its elements are {element}"
     batch, heads, queries, width = types[0].shape
     key_heads, keys = types[1].shape[1:3]
-    if 0 in (batch, heads, queries, width, keys) or types[2].shape[3] != width:
-        return "it has no elements"
     least = target.lanes(f32)
-    if queries < least or keys < least or width < least:
-        return f"{queries} rows, {keys} keys of {width} are fewer than a vector's lanes"
     row = keys * (4 + element_bytes(element))
     rows = rows_in(room, queries, keys, element, target)
     if rows < queries and rows < 2 * least:
@@ -179,12 +179,72 @@ def attention_of(
     total = batch * heads * -(-queries // rows) * rows * row
     if total > target.features.attention_bytes:
         return f"the scores of all its points have {total} bytes"
-    factor = getattr(arguments.get("scale"), "value", None)
-    scale = 1 / math.sqrt(width) if factor is None else float(factor)
     causal = bool(getattr(arguments.get("is_causal"), "value", False))
     return AttentionShape(
-        batch, heads, key_heads, queries, keys, width, rows, element, scale, causal
+        batch, heads, key_heads, queries, keys, width, rows, element, scale_of(call), causal
     )
+
+
+def _types(call: graph.CallAten) -> list[Any]:
+    """Those of the query, the key and the value."""
+    return [value.type for name in FACTORS if (value := operand_of(call, name)) is not None]
+
+
+def unlike(call: graph.CallAten, target: Target) -> str:
+    """Why no kernel of irc's does what a call does; "" where there may be one."""
+    if any(True for _ in call.results[1].users):
+        return "the logarithms of its sums are read"
+    types, mask = _types(call), operand_of(call, "attn_mask")
+    every = [*types, *([] if mask is None else [mask.type])]
+    sizes = [size for type_ in every for size in (*type_.shape, *(type_.strides or ()))]
+    if not all(isinstance(size, int) for size in sizes):
+        return "its sizes are symbols"
+    if getattr(call.arguments.as_dict().get("dropout_p"), "value", 0.0):
+        return "it drops probabilities"
+    if sym.range_entry(call):
+        return "it runs for a range of a size"
+    if types[0].element not in (f32, bf16, f16):
+        return f"its elements are {types[0].element}"
+    if mask is not None and every[-1].element not in (i1, f32, bf16, f16):
+        return f"its mask has elements of {every[-1].element}"
+    batch, heads, queries, width = types[0].shape
+    keys = types[1].shape[2]
+    if 0 in (batch, heads, queries, width, keys) or types[2].shape[3] != width:
+        return "it has no elements"
+    least = target.lanes(f32)
+    if queries < least or keys < least or width < least:
+        return f"{queries} rows, {keys} keys of {width} are fewer than a vector's lanes"
+    return ""
+
+
+def scale_of(call: graph.CallAten) -> float:
+    """What scores are multiplied with."""
+    factor = getattr(call.arguments.as_dict().get("scale"), "value", None)
+    return 1 / math.sqrt(_types(call)[0].shape[3]) if factor is None else float(factor)
+
+
+def walks(call: graph.CallAten, target: Target) -> bool:
+    """Whether blocks of rows that walk over the keys are faster than the library, by the
+    processor's figures, and the scores have no room in the second-level cache."""
+    if unlike(call, target):
+        return False
+    types, features = _types(call), target.features
+    element = types[0].element
+    batch, heads, queries, _ = types[0].shape
+    scores = batch * heads * queries * types[1].shape[2]
+    if 4 * scores <= target.processor.core_bytes:
+        return False
+    if batch * heads * -(-queries // features.walk_rows) < target.threads:
+        return False
+    share = features.own_walks[0 if element is f32 else 1]
+    return bool(share >= 100 * features.sure_products)
+
+
+def walk_of(call: graph.CallAten) -> AttentionWalk:
+    """A call as a group of streamed products."""
+    operands = [value for name in FACTORS if (value := operand_of(call, name)) is not None]
+    causal = bool(getattr(call.arguments.as_dict().get("is_causal"), "value", False))
+    return AttentionWalk(call, operands, operand_of(call, "attn_mask"), scale_of(call), causal)
 
 
 def rows_in(room: int, queries: int, keys: int, element: Type, target: Target) -> int:

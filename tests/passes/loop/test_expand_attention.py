@@ -28,6 +28,7 @@ FORCED = {"passes": {"before:expand-attention": "expand-attention{force=true}"}}
 #: Scores of 64 queries and keys are blocks then, of two vectors' rows at least.
 BLOCKS = {"passes": {"before:expand-attention": "expand-attention{force=true core_bytes=250000}"}}
 SMALL = {"passes": {"before:expand-attention": "expand-attention{force=true core_bytes=44000}"}}
+WALK = {"passes": {"before:expand-attention": "expand-attention{walk=true}"}}
 
 
 def heads(batch: int, count: int, length: int, width: int, dtype: Any) -> torch.Tensor:
@@ -69,7 +70,7 @@ def check(
 
 
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
-@pytest.mark.parametrize("options", (FORCED, SMALL), ids=("whole", "blocks"))
+@pytest.mark.parametrize("options", (FORCED, SMALL, WALK), ids=("whole", "blocks", "walk"))
 @pytest.mark.parametrize("mask", ("", "causal", "bool", "added", "rows"))
 @pytest.mark.parametrize("sizes", ((2, 3, 64, 64, 32), (1, 2, 67, 45, 17), (2, 1, 33, 79, 80)))
 def test_values(sizes: Any, mask: str, options: Any, dtype: Any) -> None:
@@ -90,8 +91,9 @@ def test_values(sizes: Any, mask: str, options: Any, dtype: Any) -> None:
     check(q, k, v, given, mask == "causal", options)
 
 
+@pytest.mark.parametrize("options", (FORCED, WALK), ids=("whole", "walk"))
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
-def test_operands_as_they_lie(dtype: Any) -> None:
+def test_operands_as_they_lie(dtype: Any, options: Any) -> None:
     """Parts of one projection, keys of several heads, an expanded mask."""
     torch.manual_seed(0)
     parts = torch.randn(2, 40, 8 * 32).to(dtype)
@@ -99,7 +101,38 @@ def test_operands_as_they_lie(dtype: Any) -> None:
     q = q.view(2, 40, 4, 32).transpose(1, 2)
     k, v = (x.view(2, 40, 2, 32).transpose(1, 2) for x in (k, v))
     mask = (torch.rand(2, 1, 1, 40) > 0.3).expand(2, 4, 40, 40)
-    check(q, k, v, mask)
+    check(q, k, v, mask, options=options)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float16))
+@pytest.mark.parametrize("causal", (False, True))
+def test_long_rows_walk_over_the_keys(causal: bool, dtype: Any) -> None:
+    """Several blocks of rows and steps of keys, neither of which are whole."""
+    torch.manual_seed(0)
+    q = heads(1, 4, 205, 40, dtype)
+    k, v = (heads(1, 2, 610, 40, dtype) for _ in range(2))
+    check(q, k, v, causal=causal, options=WALK)
+
+
+def test_a_processors_figures_say_who_walks() -> None:
+    def told(size: int, dtype: Any, figures: str, causal: bool = False) -> str:
+        q = torch.empty(1, 4, size, 32, dtype=dtype)
+        module = irc.trace(lambda q: attend(q, q, q, None, causal), (q,))
+        target = Target.named(f"#irc.target<avx2, threads = 2, {figures}>")
+        context = PassContext(target=target, remarks=["expand-attention"])
+        text = pipeline_text(target, from_mapping({}), False)
+        PassManager.parse(text.partition(",expand-streams")[0]).run(module, context)
+        return " ".join(map(str, context.remarks))
+
+    walks = "own_walks = [120, 105], attention_blocks = [1, 1]"
+    assert "rows walk over the keys" in told(700, torch.float32, walks)
+    assert "rows walk over the keys" in told(700, torch.float32, walks, causal=True)
+    assert "rows walk over the keys" in told(700, torch.bfloat16, walks)
+    assert "rows walk over the keys" in told(700, torch.float16, walks)
+    assert "stays the library's" in told(700, torch.bfloat16, "own_walks = [120, 100]")
+    assert "stays the library's" in told(90, torch.bfloat16, walks)  # near
+    both = "own_walks = [120, 90], own_attention = 120"
+    assert "blocks of a head: 1 of" in told(200, torch.float32, both)
 
 
 @pytest.mark.parametrize("least", (15, 16))
