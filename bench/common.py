@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +166,26 @@ def interleaved(
             taken = side.measure(seconds)
             if number:
                 times[side.backend].append(taken)
+    return times
+
+
+def in_turns(
+    steps: Mapping[str, Callable[[], object]], rounds: int, least: float = 0.0
+) -> dict[str, list[float]]:
+    """Seconds a call of each side, round by round, the sides in turn. Each is called once before,
+    which says how many calls of it take `least` seconds; those are a round's."""
+    counts: dict[str, int] = {}
+    for side, step in steps.items():
+        start = time.perf_counter()
+        step()
+        counts[side] = max(1, int(least / max(time.perf_counter() - start, 1e-7)))
+    times: dict[str, list[float]] = {side: [] for side in steps}
+    for _ in range(rounds):
+        for side, step in steps.items():
+            start = time.perf_counter()
+            for _ in range(counts[side]):
+                step()
+            times[side].append((time.perf_counter() - start) / counts[side])
     return times
 
 

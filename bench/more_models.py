@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bench.common import print_load
+from bench.common import in_turns, median_ratio, print_load
 
 SIDES = ("irc", "inductor")
 LEAST_SECONDS = 0.03
@@ -260,22 +260,9 @@ def line(name: str, training: bool, rounds: int) -> str:
         step()
         step()
         steps[side], first[side] = step, time.perf_counter() - start
-    counts: dict[str, int] = {}
-    for side, step in steps.items():
-        start = time.perf_counter()
-        step()
-        counts[side] = max(1, int(LEAST_SECONDS / (time.perf_counter() - start)))
-    times: dict[str, list[float]] = {side: [] for side in steps}
-    for _ in range(rounds):
-        for side, step in steps.items():
-            start = time.perf_counter()
-            for _ in range(counts[side]):
-                step()
-            times[side].append((time.perf_counter() - start) / counts[side] * 1e3)
-    ratio = statistics.median(
-        a / b for a, b in zip(times["inductor"], times["irc"], strict=True)
-    )
-    told = "  ".join(f"{side} {statistics.median(each):8.3f}" for side, each in times.items())
+    times = in_turns(steps, rounds, LEAST_SECONDS)
+    ratio = median_ratio(times["inductor"], times["irc"])
+    told = "  ".join(f"{side} {statistics.median(each) * 1e3:8.3f}" for side, each in times.items())
     seconds = ", ".join(f"{side} {each:.1f}" for side, each in first.items())
     return f"{name:16} {told}  inductor:irc {ratio:5.2f}  first {seconds}"
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import functools
 import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -26,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import irc  # noqa: F401  # its import registers the backend
-from bench.common import print_load
+from bench.common import in_turns, print_load
 from bench.gpu_timing import recorded, replayed
 from bench.more_operators import more
 
@@ -181,20 +180,10 @@ def gpu_microseconds(call: Callable[[], object]) -> float:
 def microseconds(steps: Mapping[str, Callable[[], object]]) -> dict[str, float]:
     """The medians of some rounds of each side's calls in turn, so many that the clock is no
     matter."""
-    counts: dict[str, int] = {}
-    for side, step in steps.items():
+    for step in steps.values():
         step()
         step()
-        start = time.perf_counter()
-        step()
-        counts[side] = max(1, int(LEAST_SECONDS / max(time.perf_counter() - start, 1e-7)))
-    times: dict[str, list[float]] = {side: [] for side in steps}
-    for _ in range(ROUNDS):
-        for side, step in steps.items():
-            start = time.perf_counter()
-            for _ in range(counts[side]):
-                step()
-            times[side].append((time.perf_counter() - start) / counts[side])
+    times = in_turns(steps, ROUNDS, LEAST_SECONDS)
     return {side: statistics.median(each) * 1e6 for side, each in times.items()}
 
 

@@ -21,7 +21,6 @@ import argparse
 import functools
 import math
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +28,7 @@ import attrs
 import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from bench.common import print_load
+from bench.common import in_turns, median_ratio, print_load
 from bench.operators import gpu_microseconds
 
 Case = Callable[..., torch.Tensor]
@@ -61,11 +60,12 @@ class Sizes:
 
 @attrs.frozen
 class Where:
-    """Where calls are measured, of what elements; rounds: of calls on a CPU."""
+    """Where calls are measured, of what elements; rounds: of calls on a CPU; options: irc's."""
 
     device: str
     dtype: torch.dtype
     rounds: int
+    options: dict[str, Any] | None = None
 
 
 def causal(b: Any, h: Any, q: Any, k: Any) -> Any:
@@ -161,17 +161,6 @@ def profiled(run: Callable[[], Any]) -> float:
     return sum(event.device_time_total for event in profile.key_averages()) / PROFILED
 
 
-def in_turns(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Microseconds of calls on a CPU, of each side in each round."""
-    times: dict[str, list[float]] = {side: [] for side in runs}
-    for _ in range(rounds):
-        for side, run in runs.items():
-            start = time.perf_counter()
-            run()
-            times[side].append((time.perf_counter() - start) * 1e6)
-    return times
-
-
 def line(
     name: str, case: Case, seen: float, sizes: Sizes, backward: bool, sides: list[str],
     where: Where,
@@ -185,7 +174,9 @@ def line(
     runs: dict[str, Callable[[], Any]] = {}
     for side in sides:
         torch._dynamo.reset()
-        f = case if side == "eager" else torch.compile(case, backend=side, dynamic=False)
+        options = where.options if side == "irc" else None
+        f = case if side == "eager" else torch.compile(
+            case, backend=side, dynamic=False, options=options)  # fmt: skip
         if backward:
             gradient = torch.randn(*shapes[0], device=where.device, dtype=where.dtype)
             y = f(*arrays)
@@ -197,10 +188,9 @@ def line(
     ratio = math.nan
     if where.device == "cpu":
         rounds = in_turns(runs, where.rounds)
-        times = {side: statistics.median(each) for side, each in rounds.items()}
+        times = {side: statistics.median(each) * 1e6 for side, each in rounds.items()}
         if "inductor" in rounds:
-            pairs = zip(rounds["inductor"], rounds["irc"], strict=True)
-            ratio = statistics.median(peer / own for peer, own in pairs)
+            ratio = median_ratio(rounds["inductor"], rounds["irc"])
     else:
         clock = profiled if backward else gpu_microseconds
         times = {side: clock(run) for side, run in runs.items()}
@@ -230,10 +220,16 @@ def main() -> None:
     parser.add_argument("--dtype", default="", help="float32 on a CPU, bfloat16 on a GPU")
     parser.add_argument("--threads", type=int, default=1, help="on a CPU")
     parser.add_argument("--rounds", type=int, default=15, help="on a CPU")
+    parser.add_argument("--blocks", default="", metavar="ROWSxCOLUMNS", help="of a walk on a CPU")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     dtype = getattr(torch, asked.dtype or ("float32" if asked.cpu else "bfloat16"))
-    where = Where("cpu" if asked.cpu else "cuda", dtype, asked.rounds)
+    options = None
+    if asked.blocks:
+        rows, columns = asked.blocks.split("x")
+        expand = f"expand-streams{{rows={rows} columns={columns}}}"
+        options = {"passes": {"before:expand-streams": expand}}
+    where = Where("cpu" if asked.cpu else "cuda", dtype, asked.rounds, options)
     if asked.cpu:
         print_load()
     torch.manual_seed(0)

@@ -21,6 +21,42 @@ MAX, SUM = (loop.ResultAttr("reduce", combiner, f32, None) for combiner in ("max
 I0, I1, I2, I3, I4 = (symbol(axis_name(k)) for k in range(5))
 
 
+def widened(body: Body, value: Value) -> Value:
+    """A number as f32."""
+    return value if value.type is f32 else body.op("arith.extf", value, type=f32)
+
+
+def place_in_mask(mask: Value, every: Sequence[Dim]) -> list[Dim]:
+    """Where a mask is read, by the places of a batch, a head, a row and a key."""
+    type_: Any = mask.type
+    return [0 if size == 1 else place
+            for size, place in zip(type_.shape, every[4 - type_.rank :], strict=True)]  # fmt: skip
+
+
+def seen_score(
+    body: Body, score: Value, scale: float, mask: Value | None, places: tuple[Dim, Dim] | None
+) -> Value:
+    """A score, scaled, with what is read of a mask; places: of a row and a key, of which only those
+    up to the row's are seen."""
+    score = body.op("arith.mulf", score, body.constant(scale, f32))
+    if mask is not None and mask.type is i1:
+        score = body.select(mask, score, body.constant(-math.inf, f32))
+    elif mask is not None:
+        score = body.op("arith.addf", score, widened(body, mask))
+    if places is not None:
+        row, key = places
+        seen = body.compare("sle", body.index(key), body.index(row))
+        score = body.select(seen, score, body.constant(-math.inf, f32))
+    return score
+
+
+def other_than(body: Body, value: Value, number: float, instead: float) -> Value:
+    """A number, or another one where it is some number: 0 for the greatest score of a row that sees
+    nothing, 1 for its sum."""
+    same = body.op("arith.cmpf", value, body.constant(number, f32), type=i1, predicate="oeq")
+    return body.select(same, body.constant(instead, f32), value)
+
+
 class AttentionWalk:
     """The members of the group that takes a call's place: scores, scaled and masked ones, the
     greatest of each row, powers below it with their sum, and what these make of the values. Rows
@@ -82,11 +118,9 @@ class AttentionWalk:
         body, factors = Body(), []
         for value, place in (left, right):
             factor = body.read(value, place)
-            if self.element is not f32:
-                if factor.type is f32:
-                    factor = body.op("arith.truncf", factor, type=self.element)
-                factor = body.op("arith.extf", factor, type=f32)
-            factors.append(factor)
+            if factor.type is not self.element:
+                factor = body.op("arith.truncf", factor, type=self.element)
+            factors.append(widened(body, factor))
         body.finish([body.op("arith.mulf", *factors)])
         return body
 
@@ -98,43 +132,28 @@ class AttentionWalk:
     def _seen(self, scores: Value) -> Body:
         """A score, scaled and masked."""
         body = Body()
-        score = body.read(scores, [I0, I1, I2, I3])
-        score = body.op("arith.mulf", score, body.constant(self.scale, f32))
-        low = body.constant(-math.inf, f32)
+        score, mask = body.read(scores, [I0, I1, I2, I3]), None
         if self.mask is not None:
-            type_: Any = self.mask.type
-            every = (I0, I1, I2, I3)[4 - type_.rank :]
-            place = [0 if n == 1 else axis for n, axis in zip(type_.shape, every, strict=True)]
-            mask = body.read(self.mask, place)
-            if type_.element is i1:
-                score = body.select(mask, score, low)
-            else:
-                wide = mask if mask.type is f32 else body.op("arith.extf", mask, type=f32)
-                score = body.op("arith.addf", score, wide)
-        if self.causal:
-            score = body.select(body.compare("sle", body.index(I3), body.index(I2)), score, low)
-        body.finish([score])
+            mask = body.read(self.mask, place_in_mask(self.mask, (I0, I1, I2, I3)))
+        places = (I2, I3) if self.causal else None
+        body.finish([seen_score(body, score, self.scale, mask, places)])
         return body
 
     def _powers(self, seen: Value, most: Value) -> Body:
         body = Body()
         score, top = body.read(seen, [I0, I1, I2, I3]), body.read(most, [I0, I1, I2])
-        none = body.op("arith.cmpf", top, body.constant(-math.inf, f32), type=i1, predicate="oeq")
-        top = body.select(none, body.constant(0, f32), top)
-        gap = body.op("arith.subf", score, top)
+        gap = body.op("arith.subf", score, other_than(body, top, -math.inf, 0.0))
         body.finish([body.op("math.exp", gap, nonpositive=A.UNIT)])
         return body
 
     def _quotient(self, sums: Value, total: Value) -> Body:
         body = Body()
         part, whole = body.read(sums, [I0, I1, I2, I3]), body.read(total, [I0, I1, I2])
-        zero, one = body.constant(0, f32), body.constant(1, f32)
-        none = body.op("arith.cmpf", whole, zero, type=i1, predicate="oeq")
-        value = body.op("arith.divf", part, body.select(none, one, whole))
+        value = body.op("arith.divf", part, other_than(body, whole, 0.0, 1.0))
         if self.element is not f32:
             value = body.op("arith.truncf", value, type=self.element)
         body.finish([value])
         return body
 
 
-__all__ = ["AttentionWalk"]
+__all__ = ["AttentionWalk", "other_than", "place_in_mask", "seen_score", "widened"]

@@ -20,7 +20,13 @@ from irc.ir.types import TensorType, bf16, contiguous_strides, element_bytes, f1
 from irc.passes.common.bodies import SEGMENTS, Body, make_compute
 from irc.passes.kernel.cpu.contraction.register_tiles import panel_vectors
 from irc.passes.kernel.cpu.schedule import CpuSchedule, vectors_along
-from irc.passes.loop.attention_walk import AttentionWalk
+from irc.passes.loop.attention_walk import (
+    AttentionWalk,
+    other_than,
+    place_in_mask,
+    seen_score,
+    widened,
+)
 from irc.passes.loop.stage_products import stage_schedule
 from irc.target import Target, target_of
 
@@ -165,7 +171,7 @@ def attention_of(
     reason = unlike(call, target)
     if reason:
         return reason
-    arguments, types = call.arguments.as_dict(), _types(call)
+    types = _types(call)
     element = types[0].element
     if element not in (f32, bf16):
         return f"its elements are {element}"
@@ -179,10 +185,10 @@ def attention_of(
     total = batch * heads * -(-queries // rows) * rows * row
     if total > target.features.attention_bytes:
         return f"the scores of all its points have {total} bytes"
-    causal = bool(getattr(arguments.get("is_causal"), "value", False))
     return AttentionShape(
-        batch, heads, key_heads, queries, keys, width, rows, element, scale_of(call), causal
-    )
+        batch, heads, key_heads, queries, keys, width, rows, element, scale_of(call),
+        is_causal(call),
+    )  # fmt: skip
 
 
 def _types(call: graph.CallAten) -> list[Any]:
@@ -223,6 +229,11 @@ def scale_of(call: graph.CallAten) -> float:
     return 1 / math.sqrt(_types(call)[0].shape[3]) if factor is None else float(factor)
 
 
+def is_causal(call: graph.CallAten) -> bool:
+    """Whether a row sees the keys up to its own."""
+    return bool(getattr(call.arguments.as_dict().get("is_causal"), "value", False))
+
+
 def walks(call: graph.CallAten, target: Target) -> bool:
     """Whether blocks of rows that walk over the keys are faster than the library, by the
     processor's figures, and the scores have no room in the second-level cache."""
@@ -243,8 +254,8 @@ def walks(call: graph.CallAten, target: Target) -> bool:
 def walk_of(call: graph.CallAten) -> AttentionWalk:
     """A call as a group of streamed products."""
     operands = [value for name in FACTORS if (value := operand_of(call, name)) is not None]
-    causal = bool(getattr(call.arguments.as_dict().get("is_causal"), "value", False))
-    return AttentionWalk(call, operands, operand_of(call, "attn_mask"), scale_of(call), causal)
+    mask = operand_of(call, "attn_mask")
+    return AttentionWalk(call, operands, mask, scale_of(call), is_causal(call))
 
 
 def rows_in(room: int, queries: int, keys: int, element: Type, target: Target) -> int:
@@ -448,7 +459,7 @@ class _ExpandedAttention:
             mask = body.compare("slt", body.index(self.row), body.index(self.end))
             other = body.constant(0, self.shape.element)
         factors = [body.read(*left, mask=mask, other=other), body.read(*right)]
-        body.finish([body.op("arith.mulf", *(self._widened(body, each) for each in factors))])
+        body.finish([body.op("arith.mulf", *(widened(body, each) for each in factors))])
         return body
 
     def _in_panels(
@@ -459,9 +470,6 @@ class _ExpandedAttention:
         laid_out = self.panels.of(value, 2 + (place[2] is not column), panel, group)
         return laid_out, [*place[:2], floordiv(column, panel), floordiv(term, group),
                           mod(column, panel), mod(term, group)]  # fmt: skip
-
-    def _widened(self, body: Body, value: Value) -> Value:
-        return value if value.type is f32 else body.op("arith.extf", value, type=f32)
 
     # -- the computes
 
@@ -487,28 +495,21 @@ class _ExpandedAttention:
     def _score(self, body: Body, scores: Value) -> Value:
         """A score, scaled and masked."""
         shape = self.shape
-        value = body.read(scores, self._local(ROW, KEY))
-        value = body.op("arith.mulf", value, body.constant(shape.scale, f32))
+        score = body.read(scores, self._local(ROW, KEY))
         mask = operand_of(self.call, "attn_mask")
-        if mask is not None:
-            value = self._masked(body, value, mask)
-        if shape.causal:
-            seen = body.compare("sle", body.index(KEY), body.index(self.row))
-            value = body.select(seen, value, body.constant(-math.inf, f32))
-        return value
+        read = None if mask is None else self._mask(body, mask)
+        places = (self.row, KEY) if shape.causal else None
+        return seen_score(body, score, shape.scale, read, places)
 
-    def _masked(self, body: Body, value: Value, mask: Value) -> Value:
+    def _mask(self, body: Body, mask: Value) -> Value:
+        """What is read of a mask; rows behind the last one read nothing."""
         type_: Any = mask.type
-        every = (self.batch, self.head, self.row, KEY)[4 - type_.rank :]
-        place = [0 if size == 1 else axis for size, axis in zip(type_.shape, every, strict=True)]
         there = other = None
         if not self.whole and type_.rank > 1 and type_.shape[-2] != 1:
             there = body.compare("slt", body.index(self.row), body.index(self.end))
             other = body.constant(0, type_.element)
-        read = body.read(mask, place, mask=there, other=other)
-        if type_.element is i1:
-            return body.select(read, value, body.constant(-math.inf, f32))
-        return body.op("arith.addf", value, self._widened(body, read))
+        place = place_in_mask(mask, (self.batch, self.head, self.row, KEY))
+        return body.read(mask, place, mask=there, other=other)
 
     def _greatest(self, builder: Builder, scores: Value) -> Value:
         body = Body()
@@ -523,10 +524,7 @@ class _ExpandedAttention:
         """e to the distance of each score from its row's greatest one, and sums of these, which are
         0 for a row that sees nothing."""
         shape, body = self.shape, Body()
-        most = body.read(greatest, self._local(ROW))
-        least = body.constant(-math.inf, f32)
-        nothing = body.op("arith.cmpf", most, least, type=i1, predicate="oeq")
-        most = body.select(nothing, body.constant(0, f32), most)
+        most = other_than(body, body.read(greatest, self._local(ROW)), -math.inf, 0.0)
         power = body.op("math.exp", body.op("arith.subf", self._score(body, scores), most))
         narrow = power
         if shape.element is not f32:
@@ -554,10 +552,8 @@ class _ExpandedAttention:
     def _result(self, builder: Builder, sums: Value, total: Value, init: Value) -> Value:
         """The sums by the sums of powers; 0 for a row that sees nothing."""
         shape, body = self.shape, Body()
-        divisor = body.read(total, self._local(ROW))
-        zero, one = body.constant(0, f32), body.constant(1, f32)
-        nothing = body.op("arith.cmpf", divisor, zero, type=i1, predicate="oeq")
-        factor = body.op("arith.divf", one, body.select(nothing, one, divisor))
+        divisor = other_than(body, body.read(total, self._local(ROW)), 0.0, 1.0)
+        factor = body.op("arith.divf", body.constant(1, f32), divisor)
         value = body.op("arith.mulf", body.read(sums, self._local(ROW, WIDTH)), factor)
         if shape.element is not f32:
             value = body.op("arith.truncf", value, type=shape.element)

@@ -100,8 +100,8 @@ def fewer_axes(op: loop.ComputeOp | loop.GroupOp, target: Target) -> int | None:
 def has_short_ends(op: loop.ComputeOp | loop.GroupOp, target: Target) -> bool:
     """Whether the points of the last axis are few, lie side by side in all that is stored, and
     can't be told from those of the axis around it as one axis' points."""
-    axes, most = shared_axes(op), op.axis_list
-    if len(axes) != len(most) or len(axes) < 2:
+    axes = shared_axes(op)
+    if len(axes) != len(op.axis_list) or len(axes) < 2:
         return False
     outer, last = axes[-2:]
     if not isinstance(last.extent, int) or not 2 <= last.extent <= MOST:

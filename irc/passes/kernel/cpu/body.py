@@ -375,8 +375,7 @@ class BodyEmitter:
                 places = self.offsets(access, copy, scope)
                 emitter.scatter(value, pointer, places, lanes.mask, "set")
 
-
-    def store_interleaved(self, scope: VectorScope) -> None:
+    def store_interleaved(self) -> None:
         """Store what is held, each point's lanes between those of the others."""
         for pointer, place, values in () if self.held is None else self.held.values():
             type_, count = values[0].type, len(values)

@@ -365,7 +365,7 @@ class Nest:
             inner.names[axis.name], inner.points = point, {**scope.points, axis.name: point}
             self.body.enter(inner.level, inner)
             carried = self._below(depth, inner, state and state.carrying(carried))
-        self.body.store_interleaved(scope)
+        self.body.store_interleaved()
         return carried
 
     def _below(self, depth: int, scope: VectorScope, state: Carried | None) -> list[Value]:
