@@ -19,10 +19,10 @@ func.func @main(%q: tensor<[1, 2, 9, 8] x f32, strides [144, 8, 16, 1]>, %k: ten
 // CHECK-NEXT:       } : tensor<[2, 9, 11] x f32, strides [144, 16, 1]>
 // CHECK-NEXT:       %5 = loop.compute par(h: 2, r: 9) red(n: 11) -> reduce(max, f32) schedule #loop.schedule<cpu, chunks = [], collapse = [], copies = 1 : i64, lanes = 8 : i64, order = ["r", "n"], partial = [], spans = 1 : i64, streams = false, tail = "mask", vector_axis = "n"> {
 // CHECK-NEXT:         %6 = loop.read %1[h, r, n] : f32
-// CHECK-NEXT:         %7 = arith.constant 0.5 : f32
-// CHECK-NEXT:         %8 = arith.mulf %6, %7 : f32
-// CHECK-NEXT:         %9 = loop.read %m[0, 0, 0, n] : f32
-// CHECK-NEXT:         %10 = arith.addf %8, %9 : f32
+// CHECK-NEXT:         %7 = loop.read %m[0, 0, 0, n] : f32
+// CHECK-NEXT:         %8 = arith.constant 0.5 : f32
+// CHECK-NEXT:         %9 = arith.mulf %6, %8 : f32
+// CHECK-NEXT:         %10 = arith.addf %9, %7 : f32
 // CHECK-NEXT:         loop.yield %10
 // CHECK-NEXT:       } : tensor<[2, 9] x f32, strides [9, 1]>
 // CHECK-NEXT:       %11, %12 = loop.compute par(h: 2, r: 9) red(n: 11) -> map, reduce(sum, f32) schedule #loop.schedule<cpu, chunks = [], collapse = [], copies = 1 : i64, lanes = 8 : i64, order = ["r", "n"], partial = [], spans = 1 : i64, streams = false, tail = "mask", vector_axis = "n"> {
@@ -32,10 +32,10 @@ func.func @main(%q: tensor<[1, 2, 9, 8] x f32, strides [144, 8, 16, 1]>, %k: ten
 // CHECK-NEXT:         %16 = arith.constant 0.0 : f32
 // CHECK-NEXT:         %17 = arith.select %15, %16, %13 : f32
 // CHECK-NEXT:         %18 = loop.read %1[h, r, n] : f32
-// CHECK-NEXT:         %19 = arith.constant 0.5 : f32
-// CHECK-NEXT:         %20 = arith.mulf %18, %19 : f32
-// CHECK-NEXT:         %21 = loop.read %m[0, 0, 0, n] : f32
-// CHECK-NEXT:         %22 = arith.addf %20, %21 : f32
+// CHECK-NEXT:         %19 = loop.read %m[0, 0, 0, n] : f32
+// CHECK-NEXT:         %20 = arith.constant 0.5 : f32
+// CHECK-NEXT:         %21 = arith.mulf %18, %20 : f32
+// CHECK-NEXT:         %22 = arith.addf %21, %19 : f32
 // CHECK-NEXT:         %23 = arith.subf %22, %17 : f32
 // CHECK-NEXT:         %24 = math.exp %23 : f32
 // CHECK-NEXT:         loop.yield %24, %24
@@ -49,10 +49,10 @@ func.func @main(%q: tensor<[1, 2, 9, 8] x f32, strides [144, 8, 16, 1]>, %k: ten
 // CHECK-NEXT:       %29 = loop.compute par(h: 2, r: 9, d: 8) inits(%0) -> scatter(set, [0, h, r, d]) schedule #loop.schedule<cpu, chunks = [], collapse = [], copies = 1 : i64, lanes = 8 : i64, order = ["r", "d"], partial = [], spans = 1 : i64, streams = false, tail = "mask", vector_axis = "d"> {
 // CHECK-NEXT:         %30 = loop.read %12[h, r] : f32
 // CHECK-NEXT:         %31 = arith.constant 0.0 : f32
-// CHECK-NEXT:         %32 = arith.constant 1.0 : f32
-// CHECK-NEXT:         %33 = arith.cmpf oeq, %30, %31 : f32
-// CHECK-NEXT:         %34 = arith.select %33, %32, %30 : f32
-// CHECK-NEXT:         %35 = arith.divf %32, %34 : f32
+// CHECK-NEXT:         %32 = arith.cmpf oeq, %30, %31 : f32
+// CHECK-NEXT:         %33 = arith.constant 1.0 : f32
+// CHECK-NEXT:         %34 = arith.select %32, %33, %30 : f32
+// CHECK-NEXT:         %35 = arith.divf %33, %34 : f32
 // CHECK-NEXT:         %36 = loop.read %25[h, r, d] : f32
 // CHECK-NEXT:         %37 = arith.mulf %36, %35 : f32
 // CHECK-NEXT:         loop.yield %37
